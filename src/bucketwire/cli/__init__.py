@@ -1,0 +1,1 @@
+"""The command line: reads the environment, wires the parts, prints."""

@@ -1,0 +1,88 @@
+"""A change: the full account of one committed mutation of one object.
+
+Nothing after the metabase knows which backend it came from. It is stored and shipped as JSON
+(`encode_change`), so that an operator can read a row, and decoded once, in the worker that routes it.
+The private project id is not a field: what is not here cannot leak into a message.
+"""
+
+from enum import IntEnum, StrEnum
+
+import msgspec
+
+from bucketwire.event.name import Operation
+
+
+class Status(IntEnum):
+    """What an object row is."""
+
+    PENDING = 1
+    COMMITTED_UNVERSIONED = 3
+    COMMITTED_VERSIONED = 4
+    DELETE_MARKER_VERSIONED = 5
+    DELETE_MARKER_UNVERSIONED = 6
+
+
+class Versioning(StrEnum):
+    """The versioning state of a bucket."""
+
+    UNVERSIONED = "unversioned"
+    ENABLED = "enabled"
+    SUSPENDED = "suspended"
+
+
+class BucketRef(msgspec.Struct, frozen=True, gc=False):
+    """The bucket as it was at commit; `id` tells apart two buckets that bore one name."""
+
+    id: str
+    name: str
+    owner_id: str
+    region: str
+    versioning: Versioning = Versioning.UNVERSIONED
+
+
+class ObjectState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One side of a change: the object before or after it."""
+
+    status: Status
+    size_bytes: int
+    etag: str
+    version_id: str | None = None
+    """None for the null version."""
+    content_type: str | None = None
+    metadata: dict[str, str] = {}
+    tags: dict[str, str] = {}
+
+
+class Origin(msgspec.Struct, frozen=True, gc=False):
+    """The request that caused the change."""
+
+    principal_id: str
+    source_ip: str
+    request_id: str
+    host_id: str
+
+
+class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One committed mutation. `committed_at_ns` strictly increases within a metabase."""
+
+    operation: Operation
+    committed_at_ns: int
+    bucket: BucketRef
+    key: str
+    origin: Origin
+    new: ObjectState | None = None
+    old: ObjectState | None = None
+    revision: int | None = None
+    """Of the bucket's rules, as seen by the transaction; None if they could not be read."""
+
+    @property
+    def sequencer(self) -> str:
+        """Orders the changes of one key: 16 upper-case hexadecimal digits."""
+        return f"{self.committed_at_ns:016X}"
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(ObjectChange)
+
+encode_change = _encoder.encode
+decode_change = _decoder.decode

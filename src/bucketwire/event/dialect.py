@@ -1,0 +1,81 @@
+"""A dialect: what differs between AWS, Ceph and Storj, as values.
+
+The code asks a dialect for a value; it never asks which dialect it is.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+from bucketwire.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One value for each difference."""
+
+    name: str
+    event_version: str
+    event_source: str
+    bucket_arn_prefix: str
+    time_digits: int
+    """Digits behind the second in `eventTime`."""
+    url_encoded_key: bool
+    """Whether the record's key is URL-encoded, or stands as it is."""
+    removed_carries_state: bool
+    """Whether removals tell size and eTag of what was removed."""
+    extended_record: bool
+    """Whether records have bucket.id, metadata, tags, eventId and opaqueData."""
+    configuration_merges: bool
+    """Whether PUT of a notification configuration adds to the rules by Id, or replaces them."""
+    capitalized_filter_names: bool
+    """Whether filter names come back as `Prefix` or as `prefix`."""
+    no_events_means_all: bool
+    """Whether a rule without events takes all creations and removals, or is refused."""
+    missing_delete_transmits: bool
+    """Whether deleting a key that does not exist is an event."""
+
+
+AWS = Dialect(
+    name="aws",
+    event_version="2.1",
+    event_source="aws:s3",
+    bucket_arn_prefix="arn:aws:s3:::",
+    time_digits=3,
+    url_encoded_key=True,
+    removed_carries_state=False,
+    extended_record=False,
+    configuration_merges=False,
+    capitalized_filter_names=True,
+    no_events_means_all=False,
+    missing_delete_transmits=True,
+)
+CEPH = dataclasses.replace(
+    AWS,
+    name="ceph",
+    event_version="2.2",
+    event_source="ceph:s3",
+    time_digits=6,
+    url_encoded_key=False,
+    removed_carries_state=True,
+    extended_record=True,
+    configuration_merges=True,
+    capitalized_filter_names=False,
+    no_events_means_all=True,
+)
+STORJ = dataclasses.replace(
+    AWS,
+    name="storj",
+    event_source="storj:s3",
+    bucket_arn_prefix="arn:storj:s3:::",
+    missing_delete_transmits=False,
+)
+
+DIALECTS = {dialect.name: dialect for dialect in (AWS, CEPH, STORJ)}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name, or `ConfigError` with the names there are."""
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise ConfigError(f"unknown dialect {name!r}: use one of {', '.join(DIALECTS)}") from None

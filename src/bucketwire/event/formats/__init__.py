@@ -1,0 +1,1 @@
+"""Message formats: each module turns (change, rule, topic) into a body."""

@@ -1,0 +1,68 @@
+"""Event names: what can be subscribed to, and what a committed operation is called.
+
+A rule holds *patterns* as the customer wrote them (`s3:ObjectCreated:*`); a change has one `Operation`,
+whose value is the event name as it stands in a record (`ObjectCreated:Put`).
+"""
+
+from enum import StrEnum
+
+PREFIX = "s3:"
+
+EVENT_NAMES = frozenset(
+    PREFIX + name
+    for name in (
+        "ObjectCreated:*",
+        "ObjectCreated:Put",
+        "ObjectCreated:Post",
+        "ObjectCreated:Copy",
+        "ObjectCreated:CompleteMultipartUpload",
+        "ObjectRemoved:*",
+        "ObjectRemoved:Delete",
+        "ObjectRemoved:DeleteMarkerCreated",
+        "ObjectRestore:*",
+        "ObjectRestore:Post",
+        "ObjectRestore:Completed",
+        "ObjectRestore:Delete",
+        "ReducedRedundancyLostObject",
+        "Replication:*",
+        "Replication:OperationFailedReplication",
+        "Replication:OperationMissedThreshold",
+        "Replication:OperationReplicatedAfterThreshold",
+        "Replication:OperationNotTracked",
+        "LifecycleTransition",
+        "IntelligentTiering",
+        "ObjectAcl:Put",
+        "LifecycleExpiration:*",
+        "LifecycleExpiration:Delete",
+        "LifecycleExpiration:DeleteMarkerCreated",
+        "ObjectTagging:*",
+        "ObjectTagging:Put",
+        "ObjectTagging:Delete",
+        "ObjectAnnotation:*",
+        "ObjectAnnotation:Put",
+        "ObjectAnnotation:Delete",
+        "ObjectRetention:Put",
+    )
+)
+"""The patterns that may be written in a rule."""
+
+
+class Operation(StrEnum):
+    """What was done to an object, named as in the `eventName` of a record."""
+
+    PUT = "ObjectCreated:Put"
+    POST = "ObjectCreated:Post"
+    COPY = "ObjectCreated:Copy"
+    COMPLETE_MULTIPART_UPLOAD = "ObjectCreated:CompleteMultipartUpload"
+    DELETE = "ObjectRemoved:Delete"
+    DELETE_MARKER_CREATED = "ObjectRemoved:DeleteMarkerCreated"
+    TAGGING_PUT = "ObjectTagging:Put"
+    TAGGING_DELETE = "ObjectTagging:Delete"
+    EXPIRATION_DELETE = "LifecycleExpiration:Delete"
+    EXPIRATION_DELETE_MARKER_CREATED = "LifecycleExpiration:DeleteMarkerCreated"
+
+
+def pattern_accepts(pattern: str, operation: Operation) -> bool:
+    """Whether `s3:ObjectCreated:*` and the like cover the operation."""
+    name = PREFIX + operation.value
+    return pattern == name or (pattern.endswith("*") and name.startswith(pattern[:-1]))

@@ -1,0 +1,1 @@
+"""The S3 and SNS front door: ASGI, signatures, one function an operation."""

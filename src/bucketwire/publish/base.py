@@ -1,0 +1,48 @@
+"""The contract of a publisher: bytes in, one outcome a message out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bucketwire.event.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The destination has acknowledged the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The destination will never take it: the owner's mistake. It becomes a dead letter."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Not acknowledged, for a cause that may pass. It is parked and tried again."""
+
+    reason: str
+    after_seconds: float | None = None
+    """The earliest time the destination asked for, if it did."""
+
+
+Outcome = Delivered | Rejected | Retry
+
+
+class Publisher(Protocol):
+    """A connection to one destination. Publishers never format: a message goes out as it is."""
+
+    def publish(self, messages: Sequence[Message], deadline_seconds: float) -> list[Outcome]:
+        """Send the messages and block until each has its outcome, or the deadline has passed.
+
+        Outcomes stand in the order of the messages. What is unanswered at the deadline is `Retry`.
+        Never raises for what a destination does: unreachable, hanging or lying is an outcome.
+        Calling it twice sends twice.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up the connections. Calling it twice is harmless."""
+        ...
