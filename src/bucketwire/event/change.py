@@ -73,7 +73,7 @@ class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     new: ObjectState | None = None
     old: ObjectState | None = None
     revision: int | None = None
-    """Of the bucket's rules, as seen by the transaction; None if they could not be read."""
+    """When the rules that the transaction saw had last changed; None if they could not be read."""
 
     @property
     def sequencer(self) -> str:

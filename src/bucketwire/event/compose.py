@@ -25,7 +25,7 @@ def compose(change: ObjectChange, subscriptions: Iterable[Subscription], dialect
 
 def event_id(change: ObjectChange, rule: Rule) -> str:
     """32 hexadecimal digits that name this change for this rule, wherever it is composed."""
-    identity = "\0".join((change.bucket.id, change.key, change.sequencer, rule.id))
+    identity = f"{change.bucket.id}\0{change.key}\0{change.sequencer}\0{rule.id}"
     return blake2b(identity.encode(), digest_size=16).hexdigest()
 
 

@@ -1,7 +1,7 @@
 """A rule: which changes of a bucket go to which topic.
 
 Rules are kept with their history. A configuration that is put makes a new *revision* of the bucket's
-rules; a rule is in force from the revision that added it up to the one that retired it.
+rules, named by its time; a rule is in force from the time it was added up to the time it was retired.
 """
 
 from collections.abc import Iterable, Sequence

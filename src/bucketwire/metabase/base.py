@@ -117,7 +117,7 @@ class Buckets(Protocol):
     """Buckets by name."""
 
     def create(self, name: str, owner_id: str, region: str) -> Bucket:
-        """Make a bucket; `Conflict` with BucketAlreadyOwnedByYou or BucketAlreadyExists if the name is taken."""
+        """Make a bucket; `Conflict` (BucketAlreadyOwnedByYou, BucketAlreadyExists) if the name is taken."""
         ...
 
     def get(self, name: str) -> Bucket:
@@ -166,9 +166,10 @@ class Rules(Protocol):
     """Notification rules, with their history."""
 
     def edit(self, bucket: str, change: Callable[[list[Rule]], list[Rule]]) -> int:
-        """Apply `change` to the rules in force and make the result a new revision; the number of it.
+        """Apply `change` to the rules in force and make the result a new revision: the time of it.
 
         In force for the next write that commits, on every gateway. The callable may be run again.
+        `NotFound` with NoSuchBucket; what the callable raises is raised here, and nothing changes.
         """
         ...
 
@@ -177,11 +178,7 @@ class Rules(Protocol):
         ...
 
     def at(self, bucket_id: str, revision: int) -> list[Rule]:
-        """The rules of that revision, also when the bucket is gone. The answer never changes."""
-        ...
-
-    def at_time(self, bucket_id: str, committed_at_ns: int) -> list[Rule]:
-        """The rules in force at that time, for a change that does not know its revision."""
+        """The rules in force at that time, also when the bucket is gone. The answer never changes."""
         ...
 
 

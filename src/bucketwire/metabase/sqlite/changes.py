@@ -1,0 +1,92 @@
+"""The change stream: with one writer, positions are in commit order and the last one is the head."""
+
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bucketwire.errors import ChangesTrimmed
+from bucketwire.metabase.base import Offset, Slice
+from bucketwire.metabase.sqlite.connection import Readers
+from bucketwire.metabase.sqlite.writer import Transaction, Writer
+
+_TICK_SECONDS = 0.003
+_READ_ROWS = 2_000
+_BOUNDS = "SELECT (SELECT position FROM trimmed), (SELECT max(position) FROM changes)"
+
+
+class SqliteChanges:
+    """Implements `Changes`."""
+
+    def __init__(self, readers: Readers, writer: Writer) -> None:
+        self._readers = readers
+        self._writer = writer
+
+    def start(self) -> Offset:
+        """The offset before the oldest change kept."""
+        return str(self._trimmed())
+
+    def head(self, after: Offset, limit: int) -> Offset:
+        """The last position, or `limit` positions behind `after`."""
+        first, last = self._bounds()
+        if int(after) < first:
+            raise ChangesTrimmed(str(first))
+        return str(max(int(after), min(last, int(after) + limit)))
+
+    def wait(self, after: Offset, limit: int, timeout_seconds: float) -> Offset:
+        """Poll the head: SQLite has no way to be told, and a look costs microseconds."""
+        ends = time.monotonic() + timeout_seconds
+        while (head := self.head(after, limit)) == after and time.monotonic() < ends:
+            time.sleep(_TICK_SECONDS)
+        return head
+
+    def split(self, start: Offset, end: Offset, slices: int) -> list[Slice]:
+        """Positions have few gaps, so that equal ranges hold about the same number."""
+        first, last = int(start), int(end)
+        count = max(1, min(slices, last - first))
+        bounds = [first + (last - first) * part // count for part in range(count + 1)]
+        return [Slice(str(lower), str(upper)) for lower, upper in pairwise(bounds) if lower < upper]
+
+    def read(self, part: Slice) -> Iterator[bytes]:
+        """In pieces, so that a slice of any size stays small in memory."""
+        position, end = int(part.start), int(part.end)
+        if position < (trimmed := self._trimmed()):
+            raise ChangesTrimmed(str(trimmed))
+        while rows := self._readers.rows(
+            "SELECT position, change FROM changes WHERE position > ? AND position <= ? "
+            "ORDER BY position LIMIT ?",
+            (position, end, _READ_ROWS),
+        ):
+            for _, change in rows:
+                yield change
+            position = rows[-1][0]
+
+    def trim(self, end: Offset) -> None:
+        """Forget in pieces too: each is a short transaction between those of the gateway."""
+        while self._writer.run(_Trim(int(end))):
+            time.sleep(_TICK_SECONDS)
+
+    def _bounds(self) -> tuple[int, int]:
+        (row,) = self._readers.rows(
+            "SELECT (SELECT position FROM trimmed), (SELECT max(position) FROM changes)"
+        )
+        first, last = row
+        return first, last if last is not None else first
+
+    def _trimmed(self) -> int:
+        return self._readers.number("SELECT position FROM trimmed")
+
+
+class _Trim:
+    """Removes up to a piece of the changes; true when there may be more."""
+
+    def __init__(self, end: int) -> None:
+        self._end = end
+
+    def __call__(self, transaction: Transaction) -> bool:
+        oldest: int | None = transaction.execute("SELECT min(position) FROM changes").fetchone()[0]
+        if oldest is None or oldest > self._end:
+            return False
+        upto = min(self._end, oldest + _READ_ROWS - 1)
+        transaction.execute("DELETE FROM changes WHERE position <= ?", (upto,))
+        transaction.execute("UPDATE trimmed SET position = max(position, ?)", (upto,))
+        return upto < self._end

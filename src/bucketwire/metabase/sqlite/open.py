@@ -1,0 +1,56 @@
+"""Opens the SQLite metabase: `sqlite:///relative/file.db` or `sqlite:////absolute/file.db`."""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bucketwire.errors import ConfigError
+from bucketwire.metabase.base import Buckets, Changes, Cursors, Objects, Queue, Rules, Topics
+from bucketwire.metabase.sqlite.buckets import SqliteBuckets
+from bucketwire.metabase.sqlite.changes import SqliteChanges
+from bucketwire.metabase.sqlite.connection import Readers
+from bucketwire.metabase.sqlite.cursors import SqliteCursors
+from bucketwire.metabase.sqlite.migrate import migrate
+from bucketwire.metabase.sqlite.objects import SqliteObjects
+from bucketwire.metabase.sqlite.queue import SqliteQueue
+from bucketwire.metabase.sqlite.rules import SqliteRules
+from bucketwire.metabase.sqlite.topics import SqliteTopics
+from bucketwire.metabase.sqlite.writer import Writer
+
+
+class SqliteMetabase:
+    """The parts, over two files with a writer each."""
+
+    def __init__(self, path: Path) -> None:
+        queue_path = path.with_name(f"{path.stem}-queue{path.suffix}")
+        migrate(path, "metabase")
+        migrate(queue_path, "queue")
+        self._readers = (Readers(path), Readers(queue_path))
+        self._writers = (Writer(path), Writer(queue_path))
+        objects_side = self._readers[0], self._writers[0]
+        queue_side = self._readers[1], self._writers[1]
+        rules = SqliteRules(*objects_side)
+        self.rules: Rules = rules
+        self.buckets: Buckets = SqliteBuckets(*objects_side)
+        self.objects: Objects = SqliteObjects(*objects_side, rules)
+        self.topics: Topics = SqliteTopics(*objects_side)
+        self.changes: Changes = SqliteChanges(*objects_side)
+        self.cursors: Cursors = SqliteCursors(*queue_side)
+        self.queue: Queue = SqliteQueue(*queue_side)
+
+    def close(self) -> None:
+        """Finish what was accepted and close both files."""
+        for writer in self._writers:
+            writer.close()
+        for readers in self._readers:
+            readers.close()
+
+
+def open_sqlite(url: str) -> SqliteMetabase:
+    """Open the file that the URL names, making it and its folder if need be."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)[1:]
+    if parts.netloc or not path:
+        raise ConfigError(
+            "a SQLite metabase is named sqlite:///relative/file.db or sqlite:////absolute/file.db"
+        )
+    return SqliteMetabase(Path(path))

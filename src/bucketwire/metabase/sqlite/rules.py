@@ -1,0 +1,73 @@
+"""Rules with their history: retired, never overwritten.
+
+A revision is a time on the clock of the metabase, given once and never again, so the rules in force
+then are cached for good. A write reads its bucket's revision in its own transaction: there is no
+window in which it sees old rules.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from bucketwire.event.rule import Rule
+from bucketwire.metabase.sqlite.buckets import find_bucket
+from bucketwire.metabase.sqlite.connection import Execute, Readers
+from bucketwire.metabase.sqlite.writer import Transaction, Writer
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Rule).decode
+
+_AT = """
+SELECT rule FROM rules
+WHERE bucket_id = ? AND added_at_ns <= ? AND (retired_at_ns IS NULL OR retired_at_ns > ?)
+ORDER BY place
+"""
+_RETIRE = "UPDATE rules SET retired_at_ns = ? WHERE bucket_id = ? AND retired_at_ns IS NULL"
+_ADD = "INSERT INTO rules (bucket_id, added_at_ns, place, rule) VALUES (?, ?, ?, ?)"
+_CACHED_REVISIONS = 4096
+
+
+class SqliteRules:
+    """Implements `Rules`."""
+
+    def __init__(self, readers: Readers, writer: Writer) -> None:
+        self._readers = readers
+        self._writer = writer
+        self._cached: dict[tuple[str, int], list[Rule]] = {}
+
+    def edit(self, bucket: str, change: Callable[[list[Rule]], list[Rule]]) -> int:
+        """Make the changed rules a new revision."""
+
+        def job(transaction: Transaction) -> int:
+            found, revision = find_bucket(transaction.execute, bucket)
+            rules = change(list(self.seen_by(transaction.execute, found.id, revision)))
+            added_at_ns = transaction.stamp_ns()
+            transaction.execute(_RETIRE, (added_at_ns, found.id))
+            transaction.executemany(
+                _ADD,
+                [(found.id, added_at_ns, place, _encode(rule).decode()) for place, rule in enumerate(rules)],
+            )
+            transaction.execute("UPDATE buckets SET revision = ? WHERE id = ?", (added_at_ns, found.id))
+            return added_at_ns
+
+        return self._writer.run(job)
+
+    def current(self, bucket: str) -> list[Rule]:
+        """The rules in force now."""
+        found, revision = find_bucket(self._readers.execute, bucket)
+        return self.at(found.id, revision)
+
+    def at(self, bucket_id: str, revision: int) -> list[Rule]:
+        """The rules in force at that time."""
+        return list(self.seen_by(self._readers.execute, bucket_id, revision))
+
+    def seen_by(self, execute: Execute, bucket_id: str, revision: int) -> list[Rule]:
+        """The rules of a revision that `execute` can see; do not change the list."""
+        known = self._cached.get((bucket_id, revision))
+        if known is None:
+            rows = execute(_AT, (bucket_id, revision, revision)).fetchall()
+            known = [_decode(row[0]) for row in rows]
+            if len(self._cached) >= _CACHED_REVISIONS:
+                self._cached.clear()
+            self._cached[bucket_id, revision] = known
+        return known
