@@ -1,0 +1,131 @@
+"""The contract of `Changes`: no holes, exact repeats, and nothing behind the head."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bucketwire.errors import ChangesTrimmed
+from bucketwire.event.change import decode_change
+from bucketwire.event.name import Operation
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase, Offset, Slice
+from factories import new_object, origin, rule
+
+ALL = 1_000_000
+
+
+@pytest.fixture
+def watched(metabase: Metabase, bucket: str) -> str:
+    """A bucket whose every write is a change."""
+    metabase.rules.edit(bucket, lambda _: [rule()])
+    return bucket
+
+
+def write(metabase: Metabase, bucket: str, *keys: str) -> None:
+    for key in keys:
+        metabase.objects.put(bucket, new_object(key), Operation.PUT, origin())
+
+
+def keys_of(metabase: Metabase, start: Offset, end: Offset) -> list[str]:
+    return [decode_change(row).key for row in metabase.changes.read(Slice(start, end))]
+
+
+def test_the_head_stays_where_nothing_happened(metabase: Metabase) -> None:
+    start = metabase.changes.start()
+    assert metabase.changes.head(start, ALL) == start
+    assert metabase.changes.wait(start, ALL, timeout_seconds=0.01) == start
+
+
+def test_a_slice_reads_the_same_twice_in_commit_order(metabase: Metabase, watched: str) -> None:
+    start = metabase.changes.start()
+    write(metabase, watched, "a", "c", "b")
+    end = metabase.changes.head(start, ALL)
+    assert keys_of(metabase, start, end) == ["a", "c", "b"]
+    assert keys_of(metabase, start, end) == ["a", "c", "b"]
+
+
+def test_the_head_admits_about_as_many_as_it_is_asked_for(metabase: Metabase, watched: str) -> None:
+    start = metabase.changes.start()
+    write(metabase, watched, *"abcdefgh")
+    middle = metabase.changes.head(start, 3)
+    assert 3 <= len(keys_of(metabase, start, middle)) < 8
+    end = metabase.changes.head(middle, ALL)
+    assert keys_of(metabase, start, middle) + keys_of(metabase, middle, end) == list("abcdefgh")
+
+
+def test_waiting_ends_when_a_change_commits(metabase: Metabase, watched: str) -> None:
+    start = metabase.changes.start()
+    timer = threading.Timer(0.05, write, (metabase, watched, "late"))
+    timer.start()
+    head = metabase.changes.wait(start, ALL, timeout_seconds=30)
+    timer.join()
+    assert keys_of(metabase, start, head) == ["late"]
+
+
+def test_trimmed_changes_are_missed_loudly(metabase: Metabase, watched: str) -> None:
+    start = metabase.changes.start()
+    write(metabase, watched, "a", "b")
+    middle = metabase.changes.head(start, ALL)
+    write(metabase, watched, "c")
+    metabase.changes.trim(middle)
+    metabase.changes.trim(middle)
+    assert metabase.changes.start() == middle
+    assert keys_of(metabase, middle, metabase.changes.head(middle, ALL)) == ["c"]
+    with pytest.raises(ChangesTrimmed):
+        metabase.changes.head(start, ALL)
+    with pytest.raises(ChangesTrimmed):
+        keys_of(metabase, start, middle)
+
+
+def test_a_trimmed_stream_goes_on_where_it_was(metabase: Metabase, metabase_url: str, watched: str) -> None:
+    write(metabase, watched, "a")
+    end = metabase.changes.head(metabase.changes.start(), ALL)
+    metabase.changes.trim(end)
+    again = open_metabase(metabase_url)
+    try:
+        assert again.changes.head(end, ALL) == end
+        write(again, watched, "b")
+        assert keys_of(again, end, again.changes.head(end, ALL)) == ["b"]
+    finally:
+        again.close()
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(count=st.integers(0, 30), slices=st.integers(1, 40))
+def test_the_stream_read_in_any_slices_is_the_stream(
+    metabase: Metabase, watched: str, count: int, slices: int
+) -> None:
+    start = metabase.changes.head(metabase.changes.start(), ALL)
+    write(metabase, watched, *(f"key-{number}" for number in range(count)))
+    end = metabase.changes.head(start, ALL)
+    parts = metabase.changes.split(start, end, slices)
+    assert len(parts) <= slices
+    pieces = [keys_of(metabase, part.start, part.end) for part in parts]
+    assert [key for piece in pieces for key in piece] == [f"key-{number}" for number in range(count)]
+
+
+def test_a_reader_beside_many_writers_misses_nothing_and_sees_time_grow(
+    metabase: Metabase, metabase_url: str, watched: str
+) -> None:
+    reader = open_metabase(metabase_url)
+    position = reader.changes.start()
+    seen = []
+    with ThreadPoolExecutor(8) as writers:
+        jobs = [
+            writers.submit(write, metabase, watched, *(f"{writer}-{n}" for n in range(25)))
+            for writer in range(8)
+        ]
+        while len(seen) < 200:
+            head = reader.changes.wait(position, 7, timeout_seconds=30)
+            assert head != position, f"only {len(seen)} of 200 changes came"
+            seen += [decode_change(row) for row in reader.changes.read(Slice(position, head))]
+            position = head
+        for job in jobs:
+            job.result()
+    reader.close()
+    assert {change.key for change in seen} == {f"{writer}-{n}" for writer in range(8) for n in range(25)}
+    times = [change.committed_at_ns for change in seen]
+    assert times == sorted(set(times))
