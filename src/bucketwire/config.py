@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+CONSUMER = "pipeline"
+"""The name under which the pipeline keeps its cursor."""
+
+
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
     """What the gateway needs to serve."""

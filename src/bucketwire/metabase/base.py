@@ -345,6 +345,10 @@ class Metabase(Protocol):
     cursors: Cursors
     queue: Queue
 
+    def check(self) -> None:
+        """Raise `Unavailable` unless a write would be accepted now."""
+        ...
+
     def close(self) -> None:
         """Finish what was accepted and give up the connections."""
         ...

@@ -37,6 +37,10 @@ class SqliteMetabase:
         self.cursors: Cursors = SqliteCursors(*queue_side)
         self.queue: Queue = SqliteQueue(*queue_side)
 
+    def check(self) -> None:
+        """Write, and flush: a full disk or a lock that is held shows here."""
+        self._writers[0].run(lambda transaction: transaction.stamp_ns())
+
     def close(self) -> None:
         """Finish what was accepted and close both files."""
         for writer in self._writers:

@@ -1,0 +1,5 @@
+"""`python -m bucketwire` is `bucketwire`."""
+
+from bucketwire.cli.main import main
+
+main()

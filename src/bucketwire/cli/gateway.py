@@ -1,0 +1,64 @@
+"""`bucketwire gateway`: serves S3 and SNS."""
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from bucketwire.access.credentials import KeyRing, root_credentials
+from bucketwire.cli.options import (
+    data_option,
+    dialect_option,
+    host_option,
+    metabase_option,
+    metabase_url,
+    port_option,
+    region_option,
+)
+from bucketwire.config import CONSUMER, GatewaySettings
+from bucketwire.errors import BucketwireError
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase
+
+_ALIVE_SECONDS = 5.0
+
+
+@click.command()
+@host_option
+@port_option
+@data_option
+@dialect_option
+@metabase_option
+@region_option
+def gateway(host: str, port: int, data: Path, dialect: str, metabase: str | None, region: str) -> None:
+    """Run a gateway alone."""
+    from bucketwire.blobs import Blobs
+    from bucketwire.gateway.serve import serve
+    from bucketwire.log import configure_logging
+
+    configure_logging(json=not sys.stderr.isatty())
+    url = metabase_url(metabase, data)
+    settings = GatewaySettings(host, port, data.absolute(), url, dialect, region)
+    root, _ = root_credentials(data, None, None)
+    opened = open_metabase(url)
+    try:
+        blobs = Blobs(f"file://{settings.data}/objects")
+        serve(settings, opened, KeyRing([root]), blobs, lambda: reason_not_ready(opened))
+    finally:
+        opened.close()
+
+
+def reason_not_ready(metabase: Metabase) -> str | None:
+    """Why the system is not ready: writes are refused, or the pipeline is not processing."""
+    try:
+        metabase.check()
+        alive_at_ns = metabase.cursors.alive_at_ns(CONSUMER)
+    except BucketwireError as error:
+        return f"writes are not accepted: {error}"
+    if not alive_at_ns:
+        return "the pipeline has not started yet"
+    silent_seconds = (time.time_ns() - alive_at_ns) / 1e9
+    if silent_seconds > _ALIVE_SECONDS:
+        return f"the pipeline has not reported for {silent_seconds:.0f} s"
+    return None

@@ -1,0 +1,49 @@
+"""`bucketwire`: the command line. Each command lives in a module that is imported when it is called."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from bucketwire import __version__
+from bucketwire.errors import BucketwireError
+
+_COMMANDS = {
+    "up": ("bucketwire.cli.up", "Run gateway and pipeline on this machine."),
+    "gateway": ("bucketwire.cli.gateway", "Run a gateway alone."),
+    "pipeline": ("bucketwire.cli.pipeline", "Run the pipeline alone."),
+    "inbox": ("bucketwire.cli.inbox", "Listen on HTTP and print each event received."),
+    "env": ("bucketwire.cli.env", "Print shell lines that point AWS tools at this server."),
+}
+
+
+class _Commands(click.Group):
+    """Knows the commands by name, and imports one only to run it or to show its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bucketwire")
+def bucketwire() -> None:
+    """S3-compatible bucket event notifications, delivered at least once."""
+
+
+def main() -> None:
+    """Entry point: our own errors are one line on stderr, with exit code 1."""
+    try:
+        bucketwire()
+    except BucketwireError as error:
+        click.echo(f"bucketwire: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,49 @@
+"""The options that commands share, each with its environment variable."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from bucketwire.event.dialect import DIALECTS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def option(flag: str, help: str, **settings: Any) -> Callable[[F], F]:  # noqa: A002 - click's own word
+    """An option that can also be set as BUCKETWIRE_<FLAG>."""
+    variable = "BUCKETWIRE_" + flag.removeprefix("--").upper().replace("-", "_")
+    return click.option(flag, envvar=variable, show_envvar=True, show_default=True, help=help, **settings)
+
+
+host_option = option("--host", "Address to listen on.", default="127.0.0.1")
+port_option = option(
+    "--port", "Port to listen on; 0 takes a free one.", default=9000, type=click.IntRange(0, 65535)
+)
+data_option = option(
+    "--data",
+    "Folder for objects, metabase and credentials.",
+    default=Path("./data"),
+    type=click.Path(path_type=Path, file_okay=False),
+)
+dialect_option = option(
+    "--dialect", "Whose behaviour to follow.", default="aws", type=click.Choice(list(DIALECTS))
+)
+metabase_option = option(
+    "--metabase", "URL of the metabase.  [default: sqlite, in the data folder]", default=None
+)
+region_option = option("--region", "Region told to clients and in events.", default="us-east-1")
+
+
+def metabase_url(metabase: str | None, data: Path) -> str:
+    """The metabase's URL, by default a file in the data folder."""
+    return metabase or f"sqlite:///{data.absolute()}/metabase.db"
+
+
+def free_port(host: str) -> int:
+    """A port that nobody listens on now."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,32 @@
+"""`bucketwire pipeline`: reads the change stream and delivers, on Spark."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from bucketwire.cli.options import data_option, dialect_option, metabase_option, metabase_url, option
+from bucketwire.config import PipelineSettings
+
+
+@click.command()
+@data_option
+@dialect_option
+@metabase_option
+@option(
+    "--master", "Spark master to run on.", default=PipelineSettings.__dataclass_fields__["master"].default
+)
+def pipeline(data: Path, dialect: str, metabase: str | None, master: str) -> None:
+    """Run the pipeline alone."""
+    from bucketwire.log import configure_logging
+    from bucketwire.pipeline.job import run
+
+    configure_logging(json=not sys.stderr.isatty())
+    run(
+        PipelineSettings(
+            metabase=metabase_url(metabase, data),
+            dialect=dialect,
+            scratch=data.absolute() / "spark",
+            master=master,
+        )
+    )

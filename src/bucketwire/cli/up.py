@@ -1,0 +1,197 @@
+"""`bucketwire up`: gateway and pipeline as one supervised program."""
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+import urllib.request
+from http import HTTPStatus
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO
+
+import click
+
+from bucketwire.access.credentials import ROOT_FILE, Credentials, root_credentials
+from bucketwire.cli.env import endpoint
+from bucketwire.cli.options import (
+    data_option,
+    dialect_option,
+    free_port,
+    host_option,
+    metabase_option,
+    metabase_url,
+    option,
+    port_option,
+    region_option,
+)
+from bucketwire.cli.supervise import Part, Supervisor
+from bucketwire.config import CONSUMER
+from bucketwire.errors import ConfigError
+from bucketwire.event.arn import TopicArn
+from bucketwire.event.dialect import dialect_named
+from bucketwire.metabase import open_metabase
+
+_FIRST_EVENT = """
+Your first event. In a second terminal:
+
+  {program} inbox
+
+and in a third:
+
+  eval "$({program} env --port {port} --data {data})"
+  export PATH={bin}:$PATH
+  aws sns create-topic --name first --attributes push-endpoint=http://127.0.0.1:8085/
+  aws s3 mb s3://first
+  aws s3api put-bucket-notification-configuration --bucket first --notification-configuration \\
+    '{{"TopicConfigurations":[{{"TopicArn":"{arn}","Events":["s3:ObjectCreated:*"]}}]}}'
+  echo hello | aws s3 cp - s3://first/hello.txt
+"""
+
+
+@click.command()
+@host_option
+@port_option
+@data_option
+@dialect_option
+@metabase_option
+@region_option
+@option("--root-access-key", "First access key.  [default: generated, kept in the data folder]", default=None)
+@option("--root-secret-key", "Its secret; prefer the variable, a flag shows in `ps`.", default=None)
+def up(
+    host: str,
+    port: int,
+    data: Path,
+    dialect: str,
+    metabase: str | None,
+    region: str,
+    root_access_key: str | None,
+    root_secret_key: str | None,
+) -> None:
+    """Run gateway and pipeline on this machine.
+
+    A part that dies is started again. Ctrl-C stops everything.
+    """
+    data = data.absolute()
+    data.mkdir(parents=True, exist_ok=True)
+    lock = _lock(data)
+    root, generated = root_credentials(data, root_access_key or None, root_secret_key or None)
+    port = port or free_port(host)
+    _check_port(host, port)
+    url = metabase_url(metabase, data)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    where = ["--data", str(data), "--dialect", dialect, "--metabase", url]
+    supervisor = Supervisor(
+        [
+            Part(
+                "gateway",
+                _command("gateway", "--host", host, "--port", str(port), "--region", region, *where),
+            ),
+            Part("pipeline", _command("pipeline", *where), before_start=lambda: _not_yet_ready(url)),
+        ],
+        _environment(data),
+        _say,
+        stop,
+    )
+    _greet(root, generated=generated, data=data)
+    announce = threading.Thread(target=_announce, args=(stop, host, port, data, dialect, region), daemon=True)
+    announce.start()
+    supervisor.run()
+    announce.join()
+    lock.close()
+    _say("stopped")
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "bucketwire", *arguments]
+
+
+def _environment(data: Path) -> dict[str, str]:
+    """The parts' environment: without the root keys, which they read from the data folder."""
+    metrics = data / "metrics"
+    shutil.rmtree(metrics, ignore_errors=True)
+    metrics.mkdir()
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("BUCKETWIRE_")}
+    return {**ours, "PROMETHEUS_MULTIPROC_DIR": str(metrics)}
+
+
+def _lock(data: Path) -> IO[str]:
+    """Hold the data folder: two systems in one folder would share a pipeline's cursor."""
+    file = (data / "lock").open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError(
+            f"another `bucketwire up` runs in {data}: stop it, or choose another folder with --data"
+        ) from None
+    return file
+
+
+def _check_port(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {host}:{port} ({error.strerror}): choose another with --host and --port"
+            ) from None
+
+
+def _not_yet_ready(url: str) -> None:
+    """A pipeline that starts is not alive yet, however recently the last one was."""
+    metabase = open_metabase(url)
+    try:
+        if (offset := metabase.cursors.load(CONSUMER)) is not None:
+            metabase.cursors.save(CONSUMER, offset, alive_at_ns=0)
+    finally:
+        metabase.close()
+
+
+def _greet(root: Credentials, *, generated: bool, data: Path) -> None:
+    _say("starting gateway and pipeline (the first start takes longest)")
+    if generated:
+        click.echo(
+            f"\nNew root credentials, shown this once and kept in {data / ROOT_FILE}:\n\n"
+            f"  AWS_ACCESS_KEY_ID={root.access_key}\n"
+            f"  AWS_SECRET_ACCESS_KEY={root.secret_key}\n"
+        )
+
+
+def _announce(stop: threading.Event, host: str, port: int, data: Path, dialect: str, region: str) -> None:
+    """Say when the system is ready, with commands to paste."""
+    url = endpoint(host, port)
+    began = time.monotonic()
+    while not _is_ready(url):
+        if stop.wait(0.2):
+            return
+    _say(f"ready on {url} after {time.monotonic() - began:.1f} s (dialect {dialect}, region {region})")
+    program = Path(sys.executable).with_name("bucketwire")
+    tenant = dialect_named(dialect).default_tenant
+    click.echo(
+        _FIRST_EVENT.format(
+            program=program,
+            port=port,
+            data=data,
+            bin=program.parent,
+            arn=TopicArn(region, tenant, "first"),
+        )
+    )
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/-/ready", timeout=2) as response:  # noqa: S310 - our own gateway
+            return bool(response.status == HTTPStatus.OK)
+    except (OSError, HTTPException):
+        return False
+
+
+def _say(text: str) -> None:
+    click.echo(f"bucketwire: {text}")
