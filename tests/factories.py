@@ -43,7 +43,11 @@ def state(size_bytes: int = 5, version_id: str | None = None) -> ObjectState:
 
 
 def rule(
-    *events: str, id: str = "rule-1", topic_arn: str = TOPIC_ARN, prefix: str = "", suffix: str = ""
+    *events: str,
+    id: str = "rule-1",  # noqa: A002 - the word of the field
+    topic_arn: str = TOPIC_ARN,
+    prefix: str = "",
+    suffix: str = "",
 ) -> Rule:
     filters = [Filter(name, value) for name, value in (("prefix", prefix), ("suffix", suffix)) if value]
     return Rule(id, topic_arn, events or ("s3:ObjectCreated:*", "s3:ObjectRemoved:*"), tuple(filters))

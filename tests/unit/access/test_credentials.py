@@ -34,7 +34,13 @@ def test_given_keys_win_and_the_user_stays_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("access_key", "secret_key"),
-    [("only-one", None), (None, "only-the-other"), ("ab", "long enough"), ("a/b/c", "long enough"), ("abc", "short")],
+    [
+        ("only-one", None),
+        (None, "only-the-other"),
+        ("ab", "long enough"),
+        ("a/b/c", "long enough"),
+        ("abc", "short"),
+    ],
 )
 def test_bad_keys_are_refused_by_the_name_of_their_variable(
     tmp_path: Path, access_key: str | None, secret_key: str | None

@@ -1,0 +1,39 @@
+CREATE TABLE cursors (
+    consumer    TEXT PRIMARY KEY,
+    position    TEXT NOT NULL,
+    alive_at_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE dead_letters (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    topic_arn    TEXT NOT NULL,
+    event_id     TEXT NOT NULL,
+    buried_at_ns INTEGER NOT NULL,
+    reason       TEXT NOT NULL,
+    message      BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX dead_letters_by_event ON dead_letters (topic_arn, event_id);
+
+CREATE TABLE health (
+    topic_arn   TEXT PRIMARY KEY,
+    failures    INTEGER NOT NULL,
+    retry_at_ns INTEGER NOT NULL,
+    reason      TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE parked (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    topic_arn    TEXT NOT NULL,
+    event_id     TEXT NOT NULL,
+    attempts     INTEGER NOT NULL,
+    parked_at_ns INTEGER NOT NULL,
+    due_at_ns    INTEGER NOT NULL,
+    size_bytes   INTEGER NOT NULL,
+    reason       TEXT NOT NULL,
+    message      BLOB NOT NULL
+);
+
+CREATE INDEX parked_by_due ON parked (topic_arn, due_at_ns, id, parked_at_ns, size_bytes);
+
+CREATE UNIQUE INDEX parked_by_event ON parked (topic_arn, event_id);

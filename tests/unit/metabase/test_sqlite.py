@@ -1,0 +1,183 @@
+"""What is particular to SQLite: shared flushes, the clock, migrations, damage."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bucketwire.errors import ConfigError, Unavailable
+from bucketwire.event.name import Operation
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.sqlite import writer as writer_module
+from bucketwire.metabase.sqlite.connection import connect
+from bucketwire.metabase.sqlite.migrate import load_migrations, migrate
+from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from factories import new_object, origin, rule
+from golden import schemas
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "metabase.db"
+    migrate(path, "metabase")
+    return path
+
+
+@pytest.fixture
+def writer(file: Path) -> Iterator[Writer]:
+    made = Writer(file)
+    yield made
+    made.close()
+
+
+def insert(name: str) -> object:
+    def job(transaction: Transaction) -> None:
+        transaction.execute("INSERT INTO dropped_blobs (name) VALUES (?)", (name,))
+
+    return job
+
+
+def names(file: Path) -> list[str]:
+    with closing(connect(file)) as connection:
+        return [row[0] for row in connection.execute("SELECT name FROM dropped_blobs ORDER BY name")]
+
+
+def test_jobs_that_wait_together_are_committed_together(file: Path, writer: Writer) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    def slow(_: Transaction) -> None:
+        entered.set()
+        release.wait(30)
+
+    first = threading.Thread(target=writer.run, args=(slow,))
+    first.start()
+    assert entered.wait(30)
+    waiting = [threading.Thread(target=writer.run, args=(insert(f"blob-{n}"),)) for n in range(10)]
+    for thread in waiting:
+        thread.start()
+    while writer._jobs.qsize() < 10:
+        time.sleep(0.005)
+    groups: list[int] = []
+    real = writer_module._commit
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            writer_module, "_commit", lambda *given: (groups.append(len(given[2])), real(*given))[1]
+        )
+        release.set()
+        for thread in [first, *waiting]:
+            thread.join(30)
+    assert groups == [10]
+    assert len(names(file)) == 10
+
+
+def test_a_job_that_raises_is_undone_alone(file: Path, writer: Writer) -> None:
+    def broken(transaction: Transaction) -> None:
+        transaction.execute("INSERT INTO dropped_blobs (name) VALUES ('half')")
+        raise ValueError("no")
+
+    writer.run(insert("before"))
+    with pytest.raises(ValueError, match="no"):
+        writer.run(broken)
+    writer.run(insert("after"))
+    assert names(file) == ["after", "before"]
+
+
+def test_a_lock_that_is_held_makes_writes_unavailable_and_then_they_go_on(file: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bucketwire.metabase.sqlite.connection._BUSY_SECONDS", 0.05)
+        writer = Writer(file)
+        with closing(connect(file)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(Unavailable):
+                writer.run(insert("locked out"))
+            other.execute("ROLLBACK")
+        writer.run(insert("back"))
+        writer.close()
+    assert names(file) == ["back"]
+
+
+def test_a_closed_writer_finishes_what_it_took_and_takes_no_more(file: Path) -> None:
+    writer = Writer(file)
+    writer.run(insert("taken"))
+    writer.close()
+    writer.close()
+    with pytest.raises(Unavailable):
+        writer.run(insert("refused"))
+    assert names(file) == ["taken"]
+
+
+def test_time_does_not_run_back_when_the_clock_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/metabase.db"
+    stamps = []
+    for clock_ns in (2_000_000_000, 1_000_000_000, 1_000_000_000):
+        monkeypatch.setattr(time, "time_ns", lambda now=clock_ns: now)
+        metabase = open_metabase(url)
+        if not stamps:
+            metabase.buckets.create("media", "owner-1", "us-east-1")
+            metabase.rules.edit("media", lambda _: [rule()])
+        stored = metabase.objects.put("media", new_object(), Operation.PUT, origin())
+        stamps.append(stored.created_at_ns)
+        metabase.close()
+    assert stamps == sorted(set(stamps))
+
+
+def test_migrations_are_applied_once_and_schema_versions_told(file: Path) -> None:
+    migrate(file, "metabase")
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(load_migrations("metabase"))
+
+
+def test_a_newer_schema_is_refused_with_what_to_do(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    with pytest.raises(ConfigError, match="upgrade"):
+        migrate(file, "metabase")
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "half.db"
+    monkeypatch.setattr(
+        "bucketwire.metabase.sqlite.migrate.load_migrations",
+        lambda _: ["CREATE TABLE a (x);", "CREATE TABLE b (x);\nCREATE TABLE a (y);"],
+    )
+    with pytest.raises(Unavailable):
+        migrate(path, "metabase")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+
+
+@pytest.mark.parametrize("schema", schemas.SCHEMAS)
+def test_the_schema_file_is_the_sum_of_the_migrations(schema: str) -> None:
+    assert schemas.written(schema) == schemas.path(schema).read_text(), (
+        "run `make golden`, read the difference"
+    )
+
+
+def test_a_file_that_is_no_database_is_an_error_that_names_the_metabase(tmp_path: Path) -> None:
+    (tmp_path / "metabase.db").write_bytes(b"this is not a database" * 100)
+    with pytest.raises(ConfigError, match="metabase file cannot be used"):
+        open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite://host/file.db", "mysql://x/y", "metabase.db"])
+def test_urls_that_name_no_metabase_are_refused(url: str) -> None:
+    with pytest.raises(ConfigError):
+        open_metabase(url)
+
+
+def test_a_bucket_configured_in_the_same_group_as_a_write_is_seen_by_it(tmp_path: Path) -> None:
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    revisions = []
+    for turn in range(20):
+        revisions.append(metabase.rules.edit("media", lambda _, t=turn: [rule(id=f"r{t}")]))
+        metabase.objects.put("media", new_object(), Operation.PUT, origin())
+    bucket_id = metabase.buckets.get("media").id
+    assert [metabase.rules.at(bucket_id, at)[0].id for at in revisions] == [f"r{t}" for t in range(20)]
+    metabase.close()
