@@ -1,0 +1,213 @@
+"""`make bench`: start, idle cost, PUT/s, latency end to end, drain rate, and the floor beside it."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.receiver import RunningReceiver, running_receiver
+from bucketwire.event.change import Origin, decode_change
+from bucketwire.event.compose import compose
+from bucketwire.event.dialect import AWS
+from bucketwire.event.name import Operation
+from bucketwire.event.rule import matching
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase, NewObject, Slice
+from bucketwire.publish import open_publisher
+from bucketwire.publish.base import Delivered
+from wire import System, descendants
+
+QUEUED = 20_000
+LATENCY_RATE = 100.0
+LATENCY_SECONDS = 20.0
+PUT_SECONDS = 6.0
+PUT_ROUNDS = 3
+IDLE_SECONDS = 10.0
+CHUNK = 1_000
+
+
+def main() -> None:
+    """Measure everything, in one run, on one system."""
+    console = Console()
+    table = Table("measure", "value", "target", title="Bucketwire on this machine")
+    with tempfile.TemporaryDirectory(prefix="bucketwire-bench-") as folder:
+        system = System(Path(folder))
+        for name, measure in MEASURES.items():
+            with console.status(f"measuring: {name}"):
+                for row in measure(system):
+                    table.add_row(*row)
+        system.stop()
+    console.print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}")
+    console.print(table)
+
+
+def start(system: System) -> Iterator[tuple[str, str, str]]:
+    """The second start: the first one fills the machine's file cache."""
+    system.start()
+    system.stop()
+    began = time.monotonic()
+    system.start()
+    yield "ready after a warm start", f"{time.monotonic() - began:.1f} s", "< 20 s"
+
+
+def idle(system: System) -> Iterator[tuple[str, str, str]]:
+    """CPU of all processes while nothing happens."""
+    time.sleep(5)
+    before = _cpu_seconds(system)
+    time.sleep(IDLE_SECONDS)
+    used = (_cpu_seconds(system) - before) / IDLE_SECONDS
+    yield "idle cost", f"{used:.1%} of one core", "< 8 %"
+
+
+def puts(system: System) -> Iterator[tuple[str, str, str]]:
+    """PUT/s without and with a matching rule, in turns, so that noise falls on both."""
+    system.client("s3").create_bucket(Bucket="plain")
+    with running_receiver("counts") as receiver:
+        system.subscribe("watched", "watched", receiver.url + "/")
+        _load(system, "watched", seconds=3)
+        rates: dict[str, list[float]] = {"plain": [], "watched": []}
+        sent = 0
+        for _ in range(PUT_ROUNDS):
+            for bucket, found in rates.items():
+                result = _load(system, bucket, seconds=PUT_SECONDS)
+                assert result["errors"] == 0, result
+                found.append(result["puts"] / result["seconds"])
+                sent += result["puts"] if bucket == "watched" else 0
+                receiver.wait_for(sent, 60)
+    plain, watched = (statistics.median(rates[name]) for name in ("plain", "watched"))
+    yield "PUT/s, 16 clients, 1 KiB, no rule", f"{plain:.0f} /s  {_rounded(rates['plain'])}", "> 800 /s"
+    yield "PUT/s with a matching rule", f"{watched:.0f} /s  {_rounded(rates['watched'])}", "> 800 /s"
+    yield "cost of a matching rule", f"{1 - watched / plain:.1%}", "< 10 %"
+
+
+def latency(system: System) -> Iterator[tuple[str, str, str]]:
+    """From the PUT's response to the receipt, at a steady rate."""
+    with running_receiver("bodies") as receiver:
+        system.subscribe("latency", "latency", receiver.url + "/")
+        _load(system, "latency", seconds=5, rate=LATENCY_RATE, clients=4)
+        time.sleep(2)
+        receiver.reset()
+        result = _load(system, "latency", seconds=LATENCY_SECONDS, rate=LATENCY_RATE, clients=4)
+        receiver.wait_for(result["puts"], 30)
+        delays = _delays_ms(result["answered_at_ns"], receiver)
+    assert len(delays) == result["puts"], f"{len(delays)} of {result['puts']} events came"
+    percentiles = statistics.quantiles(delays, n=100)
+    for name, value, target in (
+        ("p50", percentiles[49], "< 60 ms"),
+        ("p95", percentiles[94], ""),
+        ("p99", percentiles[98], "< 200 ms"),
+    ):
+        yield f"latency {name}, {LATENCY_RATE:.0f} PUT/s", f"{value:.0f} ms", target
+
+
+def drain(system: System) -> Iterator[tuple[str, str, str]]:
+    """A queue of changes to a local receiver: the plain loop first, then Spark, on the same rows."""
+    with running_receiver("times") as receiver, _metabase(system) as metabase:
+        system.subscribe("drain", "drain", receiver.url + "/")
+        _fill(metabase, "drain", 2_000)
+        receiver.wait_for(2_000, 60)
+        time.sleep(2)
+        receiver.reset()
+        system.pause("pipeline")
+        first = metabase.changes.head(metabase.changes.start(), 10**9)
+        _fill(metabase, "drain", QUEUED)
+        floor = _floor(metabase, first)
+        receiver.reset()
+        began = time.monotonic()
+        system.resume("pipeline")
+        count = receiver.wait_for(QUEUED, 120)
+        seconds = time.monotonic() - began
+    assert count >= QUEUED, f"{count} of {QUEUED} events came"
+    yield f"drain of {QUEUED} queued events", f"{QUEUED / seconds:.0f} /s", "> 10000 /s"
+    yield "floor: a plain Python loop over the same rows", f"{floor:.0f} /s", ""
+    yield "drain beside the floor", f"{QUEUED / seconds / floor:.2f}", ""
+
+
+MEASURES = {"start": start, "idle": idle, "latency": latency, "drain": drain, "puts": puts}
+
+
+def _floor(metabase: Metabase, first: str) -> float:
+    """Events a second of one loop that reads, routes, composes and posts."""
+    began = time.monotonic()
+    end = metabase.changes.head(first, 10**9)
+    publishers: dict[str, Any] = {}
+    messages = []
+    posted = 0
+    for row in [*metabase.changes.read(Slice(first, end)), None]:
+        if row is not None:
+            change = decode_change(row)
+            for rule in matching(change, metabase.rules.at(change.bucket.id, change.revision or 0)):
+                topic = metabase.topics.get(rule.topic_arn) if rule.topic_arn not in publishers else None
+                if topic is not None:
+                    publishers[rule.topic_arn] = (topic, open_publisher(topic))
+                messages += compose(change, [(rule, publishers[rule.topic_arn][0])], AWS)
+        if messages and (row is None or len(messages) >= CHUNK):
+            outcomes = publishers[messages[0].topic_arn][1].publish(messages, 30)
+            assert all(isinstance(outcome, Delivered) for outcome in outcomes)
+            posted += len(messages)
+            messages = []
+    for _, publisher in publishers.values():
+        publisher.close()
+    return posted / (time.monotonic() - began)
+
+
+def _fill(metabase: Metabase, bucket: str, count: int) -> None:
+    """Commit objects as the gateway does, without HTTP before it."""
+    origin = Origin("bench", "127.0.0.1", "0" * 16, "host")
+
+    def put(number: int) -> None:
+        new = NewObject(f"fill/{number}", 1024, "0" * 32, inline=b"x" * 1024)
+        metabase.objects.put(bucket, new, Operation.PUT, origin)
+
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(put, range(count)))
+
+
+@contextmanager
+def _metabase(system: System) -> Iterator[Metabase]:
+    metabase = open_metabase(f"sqlite:///{system.folder}/data/metabase.db")
+    yield metabase
+    metabase.close()
+
+
+def _load(system: System, bucket: str, **options: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.load", "--port", str(system.port), "--bucket", bucket]
+    for name, value in options.items():
+        command += [f"--{name}", str(value)]
+    result: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return result
+
+
+def _delays_ms(answered_at_ns: dict[str, int], receiver: RunningReceiver) -> list[float]:
+    first: dict[str, int] = {}
+    for line in receiver.dump():
+        key = json.loads(line["body"])["Records"][0]["s3"]["object"]["key"]
+        first.setdefault(key, line["received_at_ns"])
+    return [(first[key] - answered) / 1e6 for key, answered in answered_at_ns.items() if key in first]
+
+
+def _cpu_seconds(system: System) -> float:
+    total = 0.0
+    for pid in [system.supervisor, *descendants(system.supervisor)]:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def _rounded(rates: list[float]) -> str:
+    return "[" + ", ".join(f"{rate:.0f}" for rate in rates) + "]"
+
+
+if __name__ == "__main__":
+    main()
