@@ -3,9 +3,9 @@
 import pytest
 
 from bucketwire.errors import Conflict, NotFound
+from bucketwire.event.name import Operation
 from bucketwire.metabase.base import Metabase
 from factories import new_object, origin
-from bucketwire.event.name import Operation
 
 
 def test_a_bucket_that_was_made_is_found_and_listed_by_name(metabase: Metabase) -> None:

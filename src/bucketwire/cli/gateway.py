@@ -15,7 +15,9 @@ from bucketwire.cli.options import (
     metabase_url,
     port_option,
     region_option,
+    supervised_option,
 )
+from bucketwire.cli.supervise import stop_with_supervisor
 from bucketwire.config import CONSUMER, GatewaySettings
 from bucketwire.errors import BucketwireError
 from bucketwire.metabase import open_metabase
@@ -31,13 +33,18 @@ _ALIVE_SECONDS = 5.0
 @dialect_option
 @metabase_option
 @region_option
-def gateway(host: str, port: int, data: Path, dialect: str, metabase: str | None, region: str) -> None:
+@supervised_option
+def gateway(
+    host: str, port: int, data: Path, dialect: str, metabase: str | None, region: str, *, supervised: bool
+) -> None:
     """Run a gateway alone."""
     from bucketwire.blobs import Blobs
     from bucketwire.gateway.serve import serve
     from bucketwire.log import configure_logging
 
     configure_logging(json=not sys.stderr.isatty())
+    if supervised:
+        stop_with_supervisor()
     url = metabase_url(metabase, data)
     settings = GatewaySettings(host, port, data.absolute(), url, dialect, region)
     root, _ = root_credentials(data, None, None)

@@ -36,6 +36,9 @@ metabase_option = option(
 )
 region_option = option("--region", "Region told to clients and in events.", default="us-east-1")
 
+supervised_option = click.option("--supervised", is_flag=True, hidden=True)
+"""Set by `up`: stop when standard input ends, since then the supervisor is gone."""
+
 
 def metabase_url(metabase: str | None, data: Path) -> str:
     """The metabase's URL, by default a file in the data folder."""

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import click
 
-from bucketwire.cli.options import data_option, dialect_option, metabase_option, metabase_url, option
+from bucketwire.cli.options import (
+    data_option,
+    dialect_option,
+    metabase_option,
+    metabase_url,
+    option,
+    supervised_option,
+)
+from bucketwire.cli.supervise import stop_with_supervisor
 from bucketwire.config import PipelineSettings
 
 
@@ -16,12 +24,15 @@ from bucketwire.config import PipelineSettings
 @option(
     "--master", "Spark master to run on.", default=PipelineSettings.__dataclass_fields__["master"].default
 )
-def pipeline(data: Path, dialect: str, metabase: str | None, master: str) -> None:
+@supervised_option
+def pipeline(data: Path, dialect: str, metabase: str | None, master: str, *, supervised: bool) -> None:
     """Run the pipeline alone."""
     from bucketwire.log import configure_logging
     from bucketwire.pipeline.job import run
 
     configure_logging(json=not sys.stderr.isatty())
+    if supervised:
+        stop_with_supervisor()
     run(
         PipelineSettings(
             metabase=metabase_url(metabase, data),

@@ -99,15 +99,15 @@ class Supervisor:
             _bury(process)
 
 
-def stop_with_parent(stop: Callable[[], None]) -> None:
-    """In a part: call `stop` once the supervisor is gone, that is when standard input ends."""
+def stop_with_supervisor() -> None:
+    """In a part: stop as on SIGTERM once the supervisor is gone, that is when standard input ends."""
 
     def watch() -> None:
         while os.read(sys.stdin.fileno(), 1024):
             continue
-        stop()
+        os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+    threading.Thread(target=watch, name="supervisor-watch", daemon=True).start()
 
 
 def _bury(process: subprocess.Popen[bytes]) -> None:

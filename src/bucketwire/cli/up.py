@@ -109,7 +109,7 @@ def up(
 
 
 def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "bucketwire", *arguments]
+    return [sys.executable, "-m", "bucketwire", *arguments, "--supervised"]
 
 
 def _environment(data: Path) -> dict[str, str]:
@@ -173,7 +173,7 @@ def _announce(stop: threading.Event, host: str, port: int, data: Path, dialect: 
             return
     _say(f"ready on {url} after {time.monotonic() - began:.1f} s (dialect {dialect}, region {region})")
     program = Path(sys.executable).with_name("bucketwire")
-    tenant = dialect_named(dialect).default_tenant
+    tenant = dialect_named(dialect).topic_tenant
     click.echo(
         _FIRST_EVENT.format(
             program=program,

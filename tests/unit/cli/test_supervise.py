@@ -98,12 +98,11 @@ def test_stopping_ends_even_a_part_that_will_not_stop(tmp_path: Path) -> None:
 def test_a_part_stops_when_its_supervisor_was_killed(tmp_path: Path) -> None:
     part = tmp_path / "part"
     inner = (
-        "import os, threading\n"
-        "from bucketwire.cli.supervise import stop_with_parent\n"
-        "gone = threading.Event()\n"
-        "stop_with_parent(gone.set)\n"
+        "import os, time\n"
+        "from bucketwire.cli.supervise import stop_with_supervisor\n"
+        "stop_with_supervisor()\n"
         f"open({str(part)!r}, 'w').write(str(os.getpid()))\n"
-        "gone.wait(600)"
+        "time.sleep(600)"
     )
     outer = (
         "import os, sys\n"

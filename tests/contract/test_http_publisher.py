@@ -1,0 +1,258 @@
+"""What only the HTTP publisher promises, against a real server on the loopback."""
+
+import base64
+import os
+import resource
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bucketwire import __version__
+from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+from bucketwire.publish.http import FAILURES_TO_GIVE_UP, IN_FLIGHT, HttpPublisher
+from factories import message, topic
+from services.http_endpoint import HttpEndpoint, Mode
+
+LONG_SECONDS = 30.0
+
+
+@pytest.fixture
+def endpoint() -> Iterator[HttpEndpoint]:
+    with HttpEndpoint() as opened:
+        yield opened
+
+
+def publish(
+    url: str, count: int = 1, deadline_seconds: float = LONG_SECONDS, **attributes: str
+) -> list[Outcome]:
+    publisher = HttpPublisher(topic(url, **attributes))
+    try:
+        return publisher.publish([message(f"event-{n}") for n in range(count)], deadline_seconds)
+    finally:
+        publisher.close()
+
+
+def test_a_request_says_what_it_carries_and_who_sends_it(endpoint: HttpEndpoint) -> None:
+    sent = msgspec.structs.replace(message("event-7"), content_type="application/cloudevents+json")
+    HttpPublisher(topic(endpoint.url + "/a/../b?c=%20d")).publish([sent], LONG_SECONDS)
+    (event,) = endpoint.events()
+    assert (event.method, event.path) == ("POST", "/hook/a/../b?c=%20d")
+    assert event.headers["content-type"] == "application/cloudevents+json"
+    assert event.headers["bucketwire-event-id"] == "event-7"
+    assert event.headers["user-agent"] == f"bucketwire/{__version__}"
+    assert "authorization" not in event.headers
+    assert "expect" not in event.headers
+
+
+def test_userinfo_becomes_basic_authentication(endpoint: HttpEndpoint) -> None:
+    assert publish(endpoint.url.replace("//", "//j%C3%B6rg:p%40ss%3Aword@")) == [Delivered()]
+    (event,) = endpoint.events()
+    scheme, credentials = event.headers["authorization"].split(" ")
+    assert (scheme, base64.b64decode(credentials).decode()) == ("Basic", "jörg:p@ss:word")
+    assert event.headers["host"] == f"127.0.0.1:{endpoint.port}"
+
+
+def test_connections_are_kept_for_the_next_call(endpoint: HttpEndpoint) -> None:
+    publisher = HttpPublisher(topic(endpoint.url))
+    for _ in range(5):
+        publisher.publish([message()] * 4, LONG_SECONDS)
+    publisher.close()
+    assert endpoint.attempts == 20
+    assert endpoint.connections <= 4
+
+
+def test_no_more_than_the_limit_is_in_flight(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.HANG
+    publish(endpoint.url, count=200, deadline_seconds=0.3)
+    assert endpoint.attempts <= IN_FLIGHT
+
+
+def test_a_request_that_got_no_answer_does_not_keep_its_connection(endpoint: HttpEndpoint) -> None:
+    publisher = HttpPublisher(topic(endpoint.url))
+    endpoint.mode = Mode.HANG
+    publisher.publish([message()], 0.2)
+    endpoint.mode = Mode.OK
+    assert publisher.publish([message()], LONG_SECONDS) == [Delivered()]
+    assert endpoint.connections == 2
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204])
+def test_success_of_any_kind_is_delivered(endpoint: HttpEndpoint, status: int) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, status
+    assert publish(endpoint.url) == [Delivered()]
+
+
+@pytest.mark.parametrize("status", [304, 400, 401, 404, 410, 429, 500, 503])
+def test_any_other_status_is_retried(endpoint: HttpEndpoint, status: int) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, status
+    assert publish(endpoint.url) == [Retry(f"HTTP {status}")]
+
+
+def test_a_message_too_large_for_the_endpoint_is_rejected(endpoint: HttpEndpoint) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, 413
+    assert publish(endpoint.url) == [Rejected("HTTP 413")]
+
+
+def test_a_redirect_is_not_followed(endpoint: HttpEndpoint) -> None:
+    with HttpEndpoint() as elsewhere:
+        endpoint.mode, endpoint.status = Mode.REFUSE, 307
+        endpoint.answer_headers = {"Location": elsewhere.url}
+        assert publish(endpoint.url) == [Retry("HTTP 307")]
+        assert elsewhere.attempts == 0
+
+
+def test_retry_after_in_seconds_is_honoured(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.REFUSE
+    endpoint.answer_headers = {"Retry-After": "7"}
+    assert publish(endpoint.url) == [Retry("HTTP 503", 7)]
+
+
+def test_retry_after_as_a_date_is_honoured(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.REFUSE
+    later = datetime.now(UTC) + timedelta(seconds=1000)
+    endpoint.answer_headers = {"Retry-After": format_datetime(later, usegmt=True)}
+    (outcome,) = publish(endpoint.url)
+    assert isinstance(outcome, Retry)
+    assert 900 < (outcome.after_seconds or 0) <= 1000
+
+
+@pytest.mark.parametrize("value", ["soon", "-5", "0", "Thu, 01 Jan 1970 00:00:00 GMT"])
+def test_a_retry_after_that_makes_no_sense_is_ignored(endpoint: HttpEndpoint, value: str) -> None:
+    endpoint.mode = Mode.REFUSE
+    endpoint.answer_headers = {"Retry-After": value}
+    assert publish(endpoint.url) == [Retry("HTTP 503")]
+
+
+def test_a_dead_endpoint_is_not_tried_for_every_message(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.CLOSE_EARLY
+    outcomes = publish(endpoint.url, count=1000)
+    assert outcomes == [Retry("connection closed without an answer")] * 1000
+    assert endpoint.attempts <= IN_FLIGHT + FAILURES_TO_GIVE_UP
+
+
+def test_nobody_listening_is_connection_refused(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.DOWN
+    assert publish(endpoint.url, count=500) == [Retry("connection refused")] * 500
+
+
+def test_an_endless_body_is_cut_and_the_status_counts(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.ENDLESS_BODY
+    assert publish(endpoint.url) == [Delivered()]
+
+
+def test_a_body_that_trickles_ends_at_the_deadline(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.TRICKLE
+    assert publish(endpoint.url, deadline_seconds=0.2) == [Retry("no answer within 0.2 s")]
+
+
+def test_endless_headers_are_no_answer(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.ENDLESS_HEADERS
+    (outcome,) = publish(endpoint.url)
+    assert isinstance(outcome, Retry)
+
+
+def test_proxies_of_the_environment_are_not_used(
+    endpoint: HttpEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert publish(endpoint.url) == [Delivered()]
+
+
+def test_a_message_that_would_break_out_of_its_header_is_rejected_alone(endpoint: HttpEndpoint) -> None:
+    publisher = HttpPublisher(topic(endpoint.url))
+    outcomes = publisher.publish([message("a\r\nX-Evil: 1"), message("fine")], LONG_SECONDS)
+    publisher.close()
+    assert [type(outcome) for outcome in outcomes] == [Rejected, Delivered]
+    assert [event.headers["bucketwire-event-id"] for event in endpoint.events()] == ["fine"]
+
+
+def test_sockets_beyond_the_reach_of_select_work_too(endpoint: HttpEndpoint) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < 2048:
+        pytest.skip("needs a hard limit of 2048 open files: ulimit -Hn")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, most))
+    fillers = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        endpoint.mode = Mode.SLOW
+        assert publish(endpoint.url, count=100) == [Delivered()] * 100
+    finally:
+        for filler in fillers:
+            os.close(filler)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_waiting_for_an_answer_takes_no_processor_time(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.HANG
+    publisher = HttpPublisher(topic(endpoint.url))
+    before = time.thread_time()
+    publisher.publish([message()] * 10, 1.0)
+    assert time.thread_time() - before < 0.25
+    publisher.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A self-signed certificate for 127.0.0.1, with its key, in one file."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command")
+    file = tmp_path_factory.mktemp("tls") / "both.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", str(file), "-out", str(file.with_suffix(".crt"))],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    file.write_text(file.read_text() + file.with_suffix(".crt").read_text())
+    return file
+
+
+@pytest.fixture
+def tls_endpoint(certificate: Path) -> Iterator[HttpEndpoint]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with HttpEndpoint(tls=context) as opened:
+        yield opened
+
+
+def test_a_trusted_certificate_is_accepted(
+    tls_endpoint: HttpEndpoint, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
+    assert publish(tls_endpoint.url, count=100) == [Delivered()] * 100
+
+
+def test_an_untrusted_certificate_is_named_as_the_reason(tls_endpoint: HttpEndpoint) -> None:
+    assert publish(tls_endpoint.url, count=100) == [Retry("the certificate is self-signed")] * 100
+    assert tls_endpoint.attempts == 0
+
+
+def test_a_certificate_for_another_name_is_named_as_the_reason(
+    tls_endpoint: HttpEndpoint, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
+    outcomes = publish(tls_endpoint.url.replace("127.0.0.1", "localhost"))
+    assert outcomes == [Retry("the certificate is for another host name")]
+
+
+def test_verification_can_be_switched_off(tls_endpoint: HttpEndpoint) -> None:
+    assert publish(tls_endpoint.url, **{"verify-ssl": "false"}) == [Delivered()]
+
+
+def test_plain_http_at_a_tls_port_is_retried(tls_endpoint: HttpEndpoint) -> None:
+    (outcome,) = publish(tls_endpoint.url.replace("https:", "http:"))
+    assert isinstance(outcome, Retry)
+
+
+def test_tls_at_a_port_that_does_not_speak_it_is_retried(endpoint: HttpEndpoint) -> None:
+    (outcome,) = publish(endpoint.url.replace("http:", "https:"), deadline_seconds=0.3)
+    assert isinstance(outcome, Retry)
