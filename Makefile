@@ -23,6 +23,7 @@ check: $(INSTALLED) ## Lint, types, import contracts, generated files
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m docs.generate --check
 
 fix: $(INSTALLED) ## Format the code and mend what the linter can
 	$(BIN)/ruff format .

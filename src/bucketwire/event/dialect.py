@@ -33,6 +33,24 @@ class Dialect:
     """Whether a rule without events takes all creations and removals, or is refused."""
     missing_delete_transmits: bool
     """Whether deleting a key that does not exist is an event."""
+    rule_id_required: bool
+    """Whether a rule without an Id is refused, or gets one."""
+    overlaps_refused: bool
+    """Whether two rules may not take the same event of the same key."""
+    max_rules: int
+    """Rules in one bucket's configuration, at most."""
+    bad_filter_code: str
+    """Error for a filter name that is unknown."""
+    missing_topic_code: str
+    """Error for a rule whose topic does not exist."""
+    topic_tenant: str
+    """The account in the ARNs of topics."""
+    recreated_topic_updates: bool
+    """Whether creating a topic anew sets its attributes, or is refused when they differ."""
+    bad_topic_code: str
+    """Error for a topic's name, ARN or attribute that is not valid."""
+    recreated_bucket_region: str
+    """The region in which creating one's own bucket again succeeds."""
 
 
 AWS = Dialect(
@@ -48,6 +66,15 @@ AWS = Dialect(
     capitalized_filter_names=True,
     no_events_means_all=False,
     missing_delete_transmits=True,
+    rule_id_required=False,
+    overlaps_refused=True,
+    max_rules=100,
+    bad_filter_code="InvalidArgument",
+    missing_topic_code="InvalidArgument",
+    topic_tenant="000000000000",
+    recreated_topic_updates=False,
+    bad_topic_code="InvalidParameter",
+    recreated_bucket_region="us-east-1",
 )
 CEPH = dataclasses.replace(
     AWS,
@@ -61,6 +88,13 @@ CEPH = dataclasses.replace(
     configuration_merges=True,
     capitalized_filter_names=False,
     no_events_means_all=True,
+    rule_id_required=True,
+    overlaps_refused=False,
+    bad_filter_code="MalformedXML",
+    missing_topic_code="NoSuchKey",
+    topic_tenant="",
+    recreated_topic_updates=True,
+    bad_topic_code="InvalidInput",
 )
 STORJ = dataclasses.replace(
     AWS,
@@ -68,6 +102,7 @@ STORJ = dataclasses.replace(
     event_source="storj:s3",
     bucket_arn_prefix="arn:storj:s3:::",
     missing_delete_transmits=False,
+    max_rules=1,
 )
 
 DIALECTS = {dialect.name: dialect for dialect in (AWS, CEPH, STORJ)}

@@ -1,0 +1,86 @@
+"""Writes docs/reference from the code; with --check, fails if a page is not what it would write."""
+
+import ast
+import dataclasses
+import inspect
+import sys
+from pathlib import Path
+
+import click
+
+from bucketwire.cli.main import bucketwire
+from bucketwire.config import GatewaySettings, PipelineSettings
+from bucketwire.event.dialect import DIALECTS, Dialect
+
+FOLDER = Path(__file__).parent / "reference"
+MADE = "<!-- Written by `make docs` from the code. -->\n\n"
+
+
+def cli() -> str:
+    """Each command and its options."""
+    page = "# Command line\n"
+    root = click.Context(bucketwire, info_name="bucketwire", terminal_width=100)
+    for name in bucketwire.list_commands(root):
+        command = bucketwire.get_command(root, name)
+        assert command is not None
+        context = click.Context(command, info_name=name, parent=root, terminal_width=100)
+        page += f"\n## bucketwire {name}\n\n```text\n{command.get_help(context)}\n```\n"
+    return page
+
+
+def configuration() -> str:
+    """Each setting of each part, with its default."""
+    page = "# Settings of the parts\n\nThe command line fills these; what has no flag keeps its default.\n"
+    for settings in (GatewaySettings, PipelineSettings):
+        page += f"\n## {settings.__name__}\n\n{settings.__doc__}\n\n"
+        page += "| setting | default | meaning |\n|---|---|---|\n"
+        meanings = field_docstrings(settings)
+        for field in dataclasses.fields(settings):
+            missing = field.default is dataclasses.MISSING
+            default = "" if missing else f"`{field.default}`"
+            page += f"| `{field.name}` | {default} | {meanings.get(field.name, '')} |\n"
+    return page
+
+
+def dialects() -> str:
+    """The dialects side by side."""
+    names = list(DIALECTS)
+    meanings = field_docstrings(Dialect)
+    page = f"# Dialects\n\n| value | {' | '.join(names)} | meaning |\n|---|{'---|' * len(names)}---|\n"
+    for field in dataclasses.fields(Dialect):
+        values = " | ".join(f"`{getattr(DIALECTS[name], field.name)}`" for name in names)
+        page += f"| `{field.name}` | {values} | {meanings.get(field.name, '')} |\n"
+    return page
+
+
+def field_docstrings(settings: type) -> dict[str, str]:
+    """The text that stands under each field of a dataclass."""
+    (declared,) = ast.parse(inspect.getsource(settings)).body
+    assert isinstance(declared, ast.ClassDef)
+    found = {}
+    for field, after in zip(declared.body, declared.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
+            assert isinstance(field.target, ast.Name)
+            found[field.target.id] = " ".join(str(ast.literal_eval(after.value)).split())
+    return found
+
+
+PAGES = {"cli.md": cli, "configuration.md": configuration, "dialects.md": dialects}
+
+
+def main() -> None:
+    """Write the pages, or check them."""
+    stale = []
+    for name, write in PAGES.items():
+        text = MADE + write()
+        path = FOLDER / name
+        if "--check" not in sys.argv:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            stale.append(name)
+    if stale:
+        sys.exit(f"docs/reference is not up to date ({', '.join(stale)}): run `make docs`")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The ASGI application: S3 and SNS on one port, and the gateway's own pages below `/-/`.
+
+    scope -> Request -> S3Front or SnsFront -> Answer -> send, one log line, one count
+
+Nothing here blocks: what does runs in the gateway's own threads.
+"""
+
+import asyncio
+import os
+import random
+import time
+from base64 import b64encode
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import cast
+
+import msgspec
+
+from bucketwire.access.credentials import KeyRing
+from bucketwire.blobs import Blobs
+from bucketwire.config import GatewaySettings
+from bucketwire.errors import CallError, Unavailable
+from bucketwire.event.dialect import dialect_named
+from bucketwire.gateway.answer import Answer
+from bucketwire.gateway.metrics import CONTENT_TYPE, metrics_page, observe_request
+from bucketwire.gateway.protocol.faults import INTERNAL_CODE, INTERNAL_MESSAGE
+from bucketwire.gateway.request import Receive, Request, Scope, Send
+from bucketwire.gateway.s3 import S3Front
+from bucketwire.gateway.services import Services
+from bucketwire.gateway.sns_front import SnsFront, speaks_sns
+from bucketwire.gateway.sweep import BlobSweeper
+from bucketwire.log import get_logger
+from bucketwire.metabase.base import Metabase
+
+THREADS = 32
+_OWN_PAGES = "/-/"
+_SMALL_REST_BYTES = 64 * 1024
+
+
+def create_app(
+    settings: GatewaySettings,
+    metabase: Metabase,
+    keys: KeyRing,
+    blobs: Blobs,
+    ready: Callable[[], str | None],
+) -> "GatewayApp":
+    """The application. `ready` gives the reason why writes should not come here now, or None."""
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gateway")
+    services = Services(
+        settings=settings,
+        dialect=dialect_named(settings.dialect),
+        metabase=metabase,
+        blobs=blobs,
+        sweeper=BlobSweeper(metabase.objects, blobs, threads),
+        threads=threads,
+        host_id=b64encode(os.urandom(48)).decode(),
+    )
+    return GatewayApp(services, keys, ready)
+
+
+class GatewayApp:
+    """The ASGI callable."""
+
+    def __init__(self, services: Services, keys: KeyRing, ready: Callable[[], str | None]) -> None:
+        self._services = services
+        self._ready = ready
+        self._s3 = S3Front(services, keys, _now)
+        self._sns = SnsFront(services, keys, _now)
+        self._log = get_logger("gateway").bind()
+        self._random = random.Random(os.urandom(16))  # noqa: S311 - it names requests, and guards nothing
+        self._common_headers = [(b"x-amz-id-2", services.host_id.encode()), (b"server", b"Bucketwire")]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or follow the life of the server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(Request(scope, receive, self._new_request_id()), send)
+
+    def _new_request_id(self) -> str:
+        return f"{self._random.getrandbits(64):016X}"
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._services.sweeper.wake()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._services.sweeper.stop()
+        self._services.threads.shutdown(wait=False)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, request: Request, send: Send) -> None:
+        started = time.perf_counter()
+        if request.raw_path.startswith(_OWN_PAGES):
+            await self._send(request, await self._own_page(request), send)
+            return
+        answer, problem = await self._answer(request)
+        await self._send(request, answer, send)
+        seconds = time.perf_counter() - started
+        observe_request(request.operation, answer.status, seconds)
+        self._log_request(request, answer, seconds, problem)
+
+    def _log_request(
+        self, request: Request, answer: Answer, seconds: float, problem: Exception | None
+    ) -> None:
+        fields = {
+            "method": request.method,
+            "operation": request.operation,
+            "status": answer.status,
+            "milliseconds": round(seconds * 1000, 2),
+            "request_id": request.id,
+        }
+        if problem is None:
+            self._log.info("request", **fields)
+        else:
+            self._log.error("request", exc_info=problem, **fields)
+
+    async def _answer(self, request: Request) -> tuple[Answer, Exception | None]:
+        """The answer, and the exception behind it if it was not foreseen."""
+        front: S3Front | SnsFront = self._s3
+        try:
+            front = self._sns if speaks_sns(request) else self._s3
+            return await front.answer(request), None
+        except CallError as error:
+            return _with_retry(front.fault(request, error), error), None
+        except Exception as problem:  # noqa: BLE001 - the client is told nothing, the log all
+            return front.fault(request, CallError(INTERNAL_MESSAGE, code=INTERNAL_CODE)), problem
+
+    async def _send(self, request: Request, answer: Answer, send: Send) -> None:
+        await send(
+            {
+                "type": "http.response.start",
+                "status": answer.status,
+                "headers": self._headers(request, answer),
+            }
+        )
+        if answer.stream is None:
+            await send({"type": "http.response.body", "body": answer.body})
+        else:
+            await _send_stream(request, answer.stream, send)
+
+    def _headers(self, request: Request, answer: Answer) -> list[tuple[bytes, bytes]]:
+        headers = [(name.encode(), text.encode()) for name, text in answer.headers]
+        headers.append((b"x-amz-request-id", request.id.encode()))
+        headers += self._common_headers
+        if answer.stream is None and request.method != "HEAD" and not _has_length(answer):
+            headers.append((b"content-length", str(len(answer.body)).encode()))
+        if _leaves_a_rest(request):
+            headers.append((b"connection", b"close"))
+        return headers
+
+    async def _own_page(self, request: Request) -> Answer:
+        match request.raw_path.removeprefix(_OWN_PAGES):
+            case "live":
+                return Answer(200, [("content-type", "application/json")], b'{"live":true}')
+            case "ready":
+                return await self._ready_page()
+            case "metrics":
+                return Answer(200, [("content-type", CONTENT_TYPE)], await asyncio.to_thread(metrics_page))
+            case _:
+                return Answer(404, [("content-type", "application/json")], b'{"error":"no such page"}')
+
+    async def _ready_page(self) -> Answer:
+        reason = await asyncio.to_thread(
+            self._ready
+        )  # not behind the requests that may wait for the metabase
+        page = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+        return Answer(
+            200 if reason is None else 503, [("content-type", "application/json")], msgspec.json.encode(page)
+        )
+
+
+async def _send_stream(request: Request, stream: AsyncIterator[bytes], send: Send) -> None:
+    """Send piece after piece, until the end or until the client has gone."""
+    gone = asyncio.ensure_future(_client_gone(request))
+    try:
+        async with aclosing(cast("AsyncGenerator[bytes, None]", stream)) as pieces:
+            async for piece in pieces:
+                if gone.done():
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+
+
+async def _client_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _has_length(answer: Answer) -> bool:
+    return answer.status in {204, 304} or any(name == "content-length" for name, _ in answer.headers)
+
+
+def _leaves_a_rest(request: Request) -> bool:
+    """Whether the connection must end, since bytes of the body may still come, or never will."""
+    if not request.has_body or request.body_finished:
+        return False
+    waits = "expect" in request.headers and not request.body_touched
+    return waits or (request.content_length or _SMALL_REST_BYTES + 1) > _SMALL_REST_BYTES
+
+
+def _with_retry(answer: Answer, error: CallError) -> Answer:
+    if isinstance(error, Unavailable) and error.retry_after_seconds is not None:
+        answer.headers.append(("retry-after", str(max(1, round(error.retry_after_seconds)))))
+    return answer
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

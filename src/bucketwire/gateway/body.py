@@ -1,0 +1,175 @@
+"""The body of a request, as it streams in: unframed, measured, and checked against what the client promised.
+
+    receive() -> pieces -> aws-chunked undone -> counted -> digests -> whoever takes the bytes
+
+Small bodies stay in memory; of a large one there is never more than a piece.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+from bucketwire.errors import InvalidRequest
+from bucketwire.gateway.auth import UNSIGNED, Caller, valid_payload_digest
+from bucketwire.gateway.checksums import PREFIX, BodyDigests, Expected, check_checksum, read_expected
+from bucketwire.gateway.chunked import ChunkDecoder, Framing, incomplete_body
+from bucketwire.gateway.protocol.faults import not_implemented
+from bucketwire.gateway.request import Request
+
+PIECE_BYTES = 512 * 1024
+MAX_OBJECT_BYTES = 5 * 1024**3
+MAX_DOCUMENT_BYTES = 1024 * 1024
+
+_FRAMINGS = {
+    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD": (True, False),
+    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER": (True, True),
+    "STREAMING-UNSIGNED-PAYLOAD-TRAILER": (False, True),
+}
+"""(signed, trailers) by what stands for the body in the signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a body turned out to be."""
+
+    size_bytes: int
+    etag: str
+    checksums: dict[str, str]
+
+
+class ObjectBody:
+    """The bytes of an object on their way in. Nothing is received before the first piece is asked for."""
+
+    def __init__(self, request: Request, caller: Caller) -> None:
+        self._request = request
+        framing = _framing(request, caller.payload)
+        self.size_bytes = _declared_size(request, framed=framing is not None)
+        sha256 = caller.payload if valid_payload_digest(caller.payload) else None
+        self._expected = read_expected(request.headers, framing.trailer_names if framing else (), sha256)
+        self._decoder = ChunkDecoder(framing, caller.chain) if framing else None
+        self._digests = BodyDigests(self._expected)
+
+    async def pieces(self, piece_bytes: int = PIECE_BYTES) -> AsyncIterator[bytes]:
+        """The object's bytes, in pieces of about that size; raises unless they are as many as declared."""
+        received, buffer = 0, bytearray()
+        async for arrived in self._unframed():
+            received += len(arrived)
+            if received > self.size_bytes:
+                raise incomplete_body()
+            buffer += arrived
+            if len(buffer) >= piece_bytes:
+                yield bytes(buffer)
+                buffer = bytearray()
+        if received != self.size_bytes:
+            raise incomplete_body()
+        if buffer:
+            yield bytes(buffer)
+
+    def digest(self, piece: bytes) -> None:
+        """Take a piece into the digests: not on the event loop, if it is large."""
+        self._digests.update(piece)
+
+    def verified(self) -> Verified:
+        """What came, once all pieces have; raises `InvalidRequest` when it is not what was promised."""
+        etag, checksums = self._digests.verified(self._expected)
+        return Verified(self.size_bytes, etag, checksums)
+
+    async def _unframed(self) -> AsyncIterator[bytes]:
+        if self._decoder is None:
+            async for arrived in arriving(self._request):
+                yield arrived
+            return
+        async for arrived in arriving(self._request):
+            for piece in self._decoder.feed(arrived):
+                yield piece
+        self._expected = _with_trailer(self._expected, self._decoder.finish())
+
+
+async def arriving(request: Request) -> AsyncIterator[bytes]:
+    """The body as it arrives; raises when the client goes away before the end."""
+    while not request.body_finished:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise incomplete_body()
+        if message.get("body"):
+            yield message["body"]
+
+
+async def receive_document(request: Request, payload: str | None) -> bytes:
+    """A whole body of a document or a form, which must be small."""
+    if (request.content_length or 0) > MAX_DOCUMENT_BYTES:
+        raise _document_too_large()
+    if payload is not None and payload.startswith("STREAMING-"):
+        raise not_implemented(f"x-amz-content-sha256 {payload} for a document")
+    body = bytearray()
+    async for arrived in arriving(request):
+        body += arrived
+        if len(body) > MAX_DOCUMENT_BYTES:
+            raise _document_too_large()
+    document = bytes(body)
+    _verify_document(request, payload, document)
+    return document
+
+
+def _verify_document(request: Request, payload: str | None, document: bytes) -> None:
+    sha256 = payload if payload is not None and valid_payload_digest(payload) else None
+    expected: Expected = read_expected(request.headers, (), sha256)
+    digests = BodyDigests(expected)
+    digests.update(document)
+    digests.verified(expected)
+
+
+def check_payload_name(payload: str) -> None:
+    """Raises unless the text is a digest or one of the words that may stand for a body."""
+    if payload == UNSIGNED or payload in _FRAMINGS or valid_payload_digest(payload):
+        return
+    if payload.startswith("STREAMING-"):
+        raise not_implemented(f"x-amz-content-sha256 {payload}")
+    raise InvalidRequest(
+        "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, a STREAMING- word, or a valid sha256 value.",
+        code="InvalidArgument",
+        fields={"ArgumentName": "x-amz-content-sha256", "ArgumentValue": payload},
+    )
+
+
+def _framing(request: Request, payload: str) -> Framing | None:
+    if payload not in _FRAMINGS:
+        return None
+    signed, trailers = _FRAMINGS[payload]
+    names = request.headers.get("x-amz-trailer", "") if trailers else ""
+    return Framing(signed, tuple(name for part in names.lower().split(",") if (name := part.strip())))
+
+
+def _declared_size(request: Request, *, framed: bool) -> int:
+    """The object's size as the client tells it."""
+    name = "x-amz-decoded-content-length" if framed else "content-length"
+    text = request.headers.get(name)
+    if text is None:
+        raise InvalidRequest("You must provide the Content-Length HTTP header.", code="MissingContentLength")
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidRequest(
+            f"Provided {name} is not valid",
+            code="InvalidArgument",
+            fields={"ArgumentName": name, "ArgumentValue": text},
+        )
+    if len(text) > len(str(MAX_OBJECT_BYTES)) or int(text) > MAX_OBJECT_BYTES:
+        raise InvalidRequest(
+            "Your proposed upload exceeds the maximum allowed size",
+            code="EntityTooLarge",
+            fields={"ProposedSize": text, "MaxSizeAllowed": str(MAX_OBJECT_BYTES)},
+        )
+    return int(text)
+
+
+def _with_trailer(expected: Expected, trailers: dict[str, str]) -> Expected:
+    """What the trailer adds to what the headers promised."""
+    if expected.algorithm is None or expected.checksum is not None:
+        return expected
+    text = trailers.get(PREFIX + expected.algorithm, "")
+    check_checksum(expected.algorithm, text)
+    return replace(expected, checksum=text)
+
+
+def _document_too_large() -> InvalidRequest:
+    return InvalidRequest(
+        f"Your request was too big: up to {MAX_DOCUMENT_BYTES} bytes", code="MaxMessageLengthExceeded"
+    )

@@ -1,0 +1,105 @@
+"""S3: from a request to the operation it means, and back. Signature first, body last."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bucketwire.access.credentials import KeyRing
+from bucketwire.errors import CallError
+from bucketwire.gateway import s3_buckets, s3_listing, s3_notifications, s3_objects, s3_reads
+from bucketwire.gateway.answer import Answer
+from bucketwire.gateway.auth import authenticate, read_claim
+from bucketwire.gateway.body import check_payload_name, receive_document
+from bucketwire.gateway.protocol.address import locate
+from bucketwire.gateway.protocol.faults import not_implemented, s3_fault, status_of
+from bucketwire.gateway.protocol.model import load_service
+from bucketwire.gateway.protocol.parse import RestPlan, rest_plan
+from bucketwire.gateway.protocol.routing import Routes
+from bucketwire.gateway.protocol.serialize import OutputPlan, rest_output_plan
+from bucketwire.gateway.request import Request
+from bucketwire.gateway.services import Call, Operation, Reply, Services
+
+_XML = ("content-type", "application/xml")
+OPERATIONS: Mapping[str, Operation] = {
+    **s3_buckets.OPERATIONS,
+    **s3_listing.OPERATIONS,
+    **s3_notifications.OPERATIONS,
+    **s3_objects.OPERATIONS,
+    **s3_reads.OPERATIONS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """An operation with its plans."""
+
+    operation: Operation
+    input: RestPlan
+    output: OutputPlan
+
+
+class S3Front:
+    """Answers requests in the S3 dialect."""
+
+    def __init__(self, services: Services, keys: KeyRing, now: Callable[[], datetime]) -> None:
+        self._services = services
+        self._keys = keys
+        self._now = now
+        model = load_service("s3")
+        self._routes = Routes(model)
+        self._built = {name: _build(model, name) for name in OPERATIONS}
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer; raises `CallError` for a call that is refused."""
+        claim = read_claim(request)
+        caller = authenticate(request, claim, self._keys, self._now)
+        check_payload_name(caller.payload)
+        address = locate(request.raw_path)
+        request.operation = self._routes.operation(
+            request.method, address, request.parameters, request.headers
+        )
+        built = self._built.get(request.operation)
+        if built is None:
+            raise not_implemented(request.operation)
+        given = built.input.parse(request.headers, request.parameters)
+        _refuse_unknown(built, given)
+        if not built.input.streaming:
+            given.update(built.input.parse_document(await receive_document(request, caller.payload)))
+        call = Call(self._services, request, caller, address.bucket or "", address.key or "", given)
+        return _answer(built.output, await built.operation.answer(call))
+
+    def fault(self, request: Request, error: CallError) -> Answer:
+        """The answer that tells an error."""
+        document = s3_fault(
+            error.code,
+            error.message,
+            error.fields,
+            resource=request.raw_path,
+            request_id=request.id,
+            host_id=self._services.host_id,
+        )
+        return Answer(status_of(error), [_XML], b"" if request.method == "HEAD" else document)
+
+
+def _build(model: Any, name: str) -> _Built:
+    operation = model.operation_model(name)
+    return _Built(OPERATIONS[name], rest_plan(operation), rest_output_plan(operation))
+
+
+def _refuse_unknown(built: _Built, given: dict[str, Any]) -> None:
+    """A parameter that would change the meaning of the call is never passed over."""
+    takes = built.operation.takes
+    for member, value in given.items():
+        only = takes.get(member, frozenset())
+        if only is not None and (not only or value not in only):
+            raise not_implemented(built.input.wire_name(member))
+
+
+def _answer(plan: OutputPlan, reply: Reply) -> Answer:
+    if isinstance(reply, Answer):
+        return reply
+    headers, body = plan.header_list(reply), plan.body(reply)
+    if body:
+        headers.append(_XML)
+    return Answer(plan.status, headers, body)

@@ -1,0 +1,73 @@
+"""Runs the gateway on a socket until it is told to stop."""
+
+import signal
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from bucketwire.access.credentials import KeyRing
+from bucketwire.blobs import Blobs
+from bucketwire.config import GatewaySettings
+from bucketwire.errors import ConfigError
+from bucketwire.gateway.app import create_app
+from bucketwire.metabase.base import Metabase
+
+MAX_CONNECTIONS = 512
+"""Each may hold a piece of a body in memory."""
+_BACKLOG = 1024
+_STOP_SECONDS = 3
+_KEEP_ALIVE_SECONDS = 60
+
+
+def serve(
+    settings: GatewaySettings,
+    metabase: Metabase,
+    keys: KeyRing,
+    blobs: Blobs,
+    ready: Callable[[], str | None],
+    *,
+    listening: Callable[[int], None] = lambda _port: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; requests under way get a few seconds to end.
+
+    `listening` is told the port once connections are accepted: it differs from the settings' when that is 0.
+    """
+    with listen(settings.host, settings.port) as bound:
+        app = create_app(settings, metabase, keys, blobs, ready)
+        server = uvicorn.Server(server_config(app))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _stop_quietly)
+        listening(bound.getsockname()[1])
+        server.run(sockets=[bound])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; `ConfigError` when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as problem:
+        raise ConfigError(f"cannot listen on {host} port {port}: {problem.strerror}") from problem
+
+
+def server_config(app: object) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http="httptools",
+        loop="uvloop",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        proxy_headers=False,
+        log_config=None,
+        server_header=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+
+
+def _stop_quietly(_number: int, _frame: object) -> None:
+    """Nothing is left to do: uvicorn has stopped, and repeats the signal for whoever had it before."""

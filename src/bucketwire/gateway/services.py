@@ -1,0 +1,86 @@
+"""What every operation works with: the parts below the gateway, and the call being answered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from bucketwire.blobs import Blobs
+from bucketwire.config import GatewaySettings
+from bucketwire.event.change import Origin
+from bucketwire.event.dialect import Dialect
+from bucketwire.gateway.answer import Answer
+from bucketwire.gateway.auth import Caller
+from bucketwire.gateway.request import Request
+from bucketwire.gateway.sweep import BlobSweeper
+from bucketwire.metabase.base import Metabase
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts below the gateway. They block: call them through `run`."""
+
+    settings: GatewaySettings
+    dialect: Dialect
+    metabase: Metabase
+    blobs: Blobs
+    sweeper: BlobSweeper
+    threads: ThreadPoolExecutor
+    host_id: str
+    """Names this gateway process in answers and messages."""
+
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call what blocks in a thread."""
+        call = (lambda: function(*args, **kwargs)) if kwargs else function
+        return await asyncio.get_running_loop().run_in_executor(self.threads, call, *(() if kwargs else args))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request for one operation, by a caller who is known."""
+
+    services: Services
+    request: Request
+    caller: Caller
+    bucket: str
+    key: str
+    input: dict[str, Any]
+
+    @property
+    def user_id(self) -> str:
+        """Who calls."""
+        return self.caller.credentials.user_id
+
+    @property
+    def expected_owner(self) -> str | None:
+        """Whom the caller believes to be the owner of the bucket."""
+        return self.input.get("ExpectedBucketOwner")
+
+    def origin(self) -> Origin:
+        """What a change tells of the request."""
+        return Origin(self.user_id, self.request.source_ip, self.request.id, self.services.host_id)
+
+
+Reply = dict[str, Any] | Answer
+"""What an operation gives: its output by the model, or a whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation that is built, and the parameters it understands.
+
+    A parameter that is not in `takes`, or has a value other than those listed there, is refused.
+    """
+
+    answer: Callable[[Call], Awaitable[Reply]]
+    takes: dict[str, frozenset[str] | None]
+
+
+def takes(*names: str, **only: str) -> dict[str, frozenset[str] | None]:
+    """The parameters an operation understands: with any value, or only with the one that says nothing new."""
+    accepted: dict[str, frozenset[str] | None] = dict.fromkeys(names)
+    return {**accepted, **{name: frozenset({value}) for name, value in only.items()}}

@@ -1,0 +1,40 @@
+"""Log lines: an event and its fields, on standard error.
+
+No payloads and no secrets: whoever logs names the fields one by one.
+"""
+
+import sys
+from typing import Any
+
+import structlog
+
+
+def configure_logging(*, json: bool) -> None:
+    """Write log lines as JSON, or as text for people. The last call counts."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *_rendering(json=json),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger("info"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def logs_json() -> bool:
+    """Whether `configure_logging` chose JSON: for handing the choice on to another process."""
+    return isinstance(structlog.get_config()["processors"][-1], structlog.processors.JSONRenderer)
+
+
+def get_logger(part: str) -> Any:
+    """The logger of a part of the system, such as `pipeline`."""
+    return structlog.get_logger(part=part)
+
+
+def _rendering(*, json: bool) -> list[Any]:
+    if json:
+        return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]

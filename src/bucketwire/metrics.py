@@ -1,0 +1,27 @@
+"""What the pipeline counts. Several processes count together: the supervisor sets
+PROMETHEUS_MULTIPROC_DIR before anything here is imported."""
+
+from collections.abc import Iterable
+
+from prometheus_client import Counter, Histogram
+
+MESSAGES = Counter(
+    "bucketwire_messages", "Messages by what became of an attempt to deliver them.", ["outcome"]
+)
+DELIVERY = Histogram(
+    "bucketwire_delivery_seconds",
+    "From the commit of a change to the acknowledgement of its message.",
+    buckets=(0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 600.0),
+)
+
+
+def count_messages(outcome: str, messages: int) -> None:
+    """Count that many messages: `delivered`, `parked` or `buried`."""
+    if messages:
+        MESSAGES.labels(outcome).inc(messages)
+
+
+def observe_deliveries(committed_at_ns: Iterable[int], now_ns: int) -> None:
+    """Observe messages that were acknowledged now."""
+    for committed in committed_at_ns:
+        DELIVERY.observe(max(0.0, (now_ns - committed) / 1e9))

@@ -1,0 +1,97 @@
+"""Keeps the pipeline's cursor in the metabase up to date, from a thread of its own.
+
+The reader says how far the stream has an outcome (`advance`); the thread writes it down, so that no batch
+waits for that write, and trims what is passed. It writes once a second in any case: the time of the last
+write tells others that the pipeline is alive. It stops telling so when the reader has not asked for long.
+"""
+
+import time
+from threading import Condition, Thread
+
+from bucketwire.config import CONSUMER
+from bucketwire.errors import Unavailable
+from bucketwire.log import get_logger
+from bucketwire.metabase.base import Changes, Cursors, Offset
+
+SAVE_EVERY_SECONDS = 0.1
+BEAT_EVERY_SECONDS = 1.0
+STALLED_AFTER_SECONDS = 60.0
+
+log = get_logger("pipeline")
+
+
+class CursorKeeper:
+    """Saves the last offset it was given. `save` writes at once; `close` writes and ends the thread."""
+
+    def __init__(self, cursors: Cursors, changes: Changes) -> None:
+        self._cursors = cursors
+        self._changes = changes
+        self._changed = Condition()
+        self._offset: Offset | None = None
+        self._advanced_at = 0.0
+        self._saved: Offset | None = None
+        self._saved_at = 0.0
+        self._trimmed: Offset | None = None
+        self._trimmed_at = 0.0
+        self._closed = False
+        self._thread = Thread(target=self._run, name="cursor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def advance(self, offset: Offset) -> None:
+        """All up to `offset` has an outcome. Returns at once."""
+        with self._changed:
+            self._advanced_at = time.monotonic()
+            if offset != self._offset:
+                self._offset = offset
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Write the last offset and end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(timeout=1.0)
+
+    def save(self) -> None:
+        """Write down the offset now, and trim what it has passed if that was long ago."""
+        with self._changed:
+            offset = self._offset
+        if offset is None:
+            return
+        self._cursors.save(CONSUMER, offset, time.time_ns())
+        self._saved, self._saved_at = offset, time.monotonic()
+        if offset != self._trimmed and self._saved_at - self._trimmed_at >= BEAT_EVERY_SECONDS:
+            self._changes.trim(offset)
+            self._trimmed, self._trimmed_at = offset, time.monotonic()
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                self.save()
+            except Unavailable as error:
+                # The batches meet the same trouble and end the query; here it is only tried again.
+                log.warning("cursor_not_saved", reason=error.message)
+                time.sleep(SAVE_EVERY_SECONDS)
+        self.save()
+
+    def _wait(self) -> bool:
+        """Block until there is something to write; false when it is the last time."""
+        with self._changed:
+            self._changed.wait_for(self._is_urgent, self._pause_seconds())
+            stalled = time.monotonic() - self._advanced_at > STALLED_AFTER_SECONDS
+            while stalled and not self._is_urgent():
+                self._changed.wait(BEAT_EVERY_SECONDS)
+            closed = self._closed
+        if not closed:
+            time.sleep(max(0.0, self._saved_at + SAVE_EVERY_SECONDS - time.monotonic()))
+        return not closed
+
+    def _is_urgent(self) -> bool:
+        return self._closed or self._offset != self._saved
+
+    def _pause_seconds(self) -> float:
+        return max(0.0, self._saved_at + BEAT_EVERY_SECONDS - time.monotonic())

@@ -1,0 +1,187 @@
+"""The main query's one function: changes in, messages out, and what became of each written down.
+
+    changes -> route -> compose -> by topic -> publish, many topics at once, each with a deadline
+                                                  |
+                     delivered | parked (try later) | buried (never), durable before the slice ends
+
+A batch waits for no topic longer than its deadline and a pace that a working destination keeps: what is over
+is parked. A topic that does not take a single message is unhealthy; as long as it is, its new messages are
+parked behind the others and it is left alone. When the metabase fails, the task fails, and with it the
+batch: the position stays.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bucketwire.config import PipelineSettings
+from bucketwire.errors import ConfigError
+from bucketwire.event.change import decode_change
+from bucketwire.event.message import Message
+from bucketwire.event.topic import Topic
+from bucketwire.log import logs_json
+from bucketwire.metabase.base import Queue, TopicHealth
+from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
+from bucketwire.pipeline.routing import Address
+from bucketwire.pipeline.worker import Worker, open_worker
+from bucketwire.publish.backoff import delay_seconds
+from bucketwire.publish.base import Retry
+
+MESSAGES_AT_ONCE = 1_000
+"""Messages held in memory before they are published."""
+MESSAGES_A_CALL = 500
+PACE_SECONDS = 0.0005
+"""A message's share of time, in a large batch: a destination that takes longer is served by the retries."""
+LONGEST_WAIT_SECONDS = 3_600.0
+
+Batches = Iterator[pa.RecordBatch]
+SUMMARY = "delivered long, parked long, buried long"
+
+
+def delivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
+    """The function for mapInArrow. It carries settings only."""
+    json_logs = logs_json()
+
+    def deliver(batches: Batches) -> Batches:
+        slice_delivery = SliceDelivery(open_worker(settings, json_logs=json_logs))
+        yield summary(slice_delivery.run(_changes(batches)))
+
+    return deliver
+
+
+def summary(tally: Tally) -> pa.RecordBatch:
+    """The one row that a task answers with."""
+    return pa.RecordBatch.from_pylist(
+        [{"delivered": tally.delivered, "parked": tally.parked, "buried": tally.buried}]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Messages for one topic; `refusal` says why they may not be sent, if they may not."""
+
+    topic: Topic | None
+    refusal: str
+    messages: list[Message]
+
+
+class SliceDelivery:
+    """Delivers the messages of one slice."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._queue: Queue = worker.metabase.queue
+        self._deadline_seconds = worker.settings.deadline_seconds
+        self._slow: set[str] = set()
+        """Topics that have used up their time in this slice."""
+
+    def run(self, changes: Iterable[bytes]) -> Tally:
+        """Deliver, park or bury every message of these changes."""
+        self._worker.router.refresh()
+        tally = Tally()
+        for groups in self._groups(changes):
+            tally += self._dispatch(groups)
+        self._worker.publishers.shrink()
+        tally.count()
+        if tally.messages:
+            log.info("slice_delivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried)
+        return tally
+
+    def _groups(self, changes: Iterable[bytes]) -> Iterator[list[_Group]]:
+        """The messages by topic, in portions that fit in memory."""
+        route = self._worker.router.route
+        held: defaultdict[Address, list[Message]] = defaultdict(list)
+        count = 0
+        for encoded in changes:
+            for address, message in route(decode_change(encoded)):
+                held[address].append(message)
+                count += 1
+            if count >= MESSAGES_AT_ONCE:
+                yield self._portion(held)
+                held.clear()
+                count = 0
+        if held:
+            yield self._portion(held)
+
+    def _portion(self, held: dict[Address, list[Message]]) -> list[_Group]:
+        return [
+            _Group(self._worker.router.topic(arn), refusal, messages)
+            for (arn, refusal), messages in held.items()
+        ]
+
+    def _dispatch(self, groups: list[_Group]) -> Tally:
+        """Serve the topics, all at once; raises when the outcome of any could not be written down."""
+        unhealthy = self._queue.unhealthy()
+        if len(groups) == 1:
+            return self._serve(groups[0], unhealthy)
+        served = [self._worker.threads.submit(self._serve, group, unhealthy) for group in groups]
+        return sum((each.result() for each in served), start=Tally())
+
+    def _serve(self, group: _Group, unhealthy: dict[str, TopicHealth]) -> Tally:
+        if group.topic is None or group.refusal:
+            return self._bury(group.messages, group.refusal)
+        health = unhealthy.get(group.topic.arn)
+        if health is not None:
+            return self._park_behind(group.messages, health.retry_at_ns)
+        if group.topic.arn in self._slow:
+            return self._park_behind(group.messages, _later_ns(delay_seconds(1)))
+        return self._publish(group.topic, group.messages)
+
+    def _publish(self, topic: Topic, messages: list[Message]) -> Tally:
+        """Publish in calls of bounded size, as long as the topic keeps up; park the rest."""
+        try:
+            publisher = self._worker.publishers.get(topic)
+        except ConfigError as error:
+            return self._bury(messages, str(error))
+        started = time.monotonic()
+        tally = Tally()
+        for first in range(0, len(messages), MESSAGES_A_CALL):
+            call = messages[first : first + MESSAGES_A_CALL]
+            found = sort_outcomes(call, publisher.publish(call, self._deadline_seconds), time.time_ns())
+            self._write_down(found)
+            tally += found.tally()
+            failed = found.failed
+            if failed is not None:
+                self._queue.report(_first_failure(topic, failed))
+            if failed is not None or self._is_slow(time.monotonic() - started, tally.delivered):
+                self._slow.add(topic.arn)
+                rest = messages[first + MESSAGES_A_CALL :]
+                return tally + self._park_behind(rest, _later_ns(delay_seconds(1)))
+        return tally
+
+    def _is_slow(self, seconds: float, delivered: int) -> bool:
+        return seconds > self._deadline_seconds + delivered * PACE_SECONDS
+
+    def _write_down(self, found: Sorted) -> None:
+        for retry, messages in found.retries.items():
+            wait = min(max(retry.after_seconds or 0.0, delay_seconds(1)), LONGEST_WAIT_SECONDS)
+            self._queue.park(messages, due_at_ns=_later_ns(wait), attempts=1, reason=retry.reason)
+        for reason, messages in found.rejected.items():
+            self._queue.bury(messages, reason)
+
+    def _park_behind(self, messages: Sequence[Message], due_at_ns: int) -> Tally:
+        if messages:
+            self._queue.park(messages, due_at_ns=due_at_ns, attempts=0, reason="behind others that wait")
+        return Tally(parked=len(messages))
+
+    def _bury(self, messages: Sequence[Message], reason: str) -> Tally:
+        self._queue.bury(messages, reason)
+        for message in messages:
+            log_burial(message, reason)
+        return Tally(buried=len(messages))
+
+
+def _changes(batches: Batches) -> Iterator[bytes]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _first_failure(topic: Topic, failed: Retry) -> TopicHealth:
+    return TopicHealth(topic.arn, 1, _later_ns(delay_seconds(1)), failed.reason)
+
+
+def _later_ns(seconds: float) -> int:
+    return time.time_ns() + int(seconds * 1e9)

@@ -1,0 +1,116 @@
+"""The pipeline, top to bottom: a session, two queries, wait.
+
+    changes -> deliver       every change of the stream, at once
+    due     -> redeliver     what was parked, when its time has come
+
+It ends with an error when a query dies: whoever started it starts it anew, and it goes on at the cursor.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.streaming.query import StreamingQuery
+
+from bucketwire.config import PipelineSettings
+from bucketwire.errors import Unavailable
+from bucketwire.log import get_logger, logs_json
+from bucketwire.pipeline.deliver import SUMMARY, delivering
+from bucketwire.pipeline.redeliver import DueSource, redelivering
+from bucketwire.pipeline.session import end_session, open_session
+from bucketwire.pipeline.source import ChangesSource, reader_options
+from bucketwire.pipeline.stopping import ask_stop
+
+LOOK_EVERY_SECONDS = 0.25
+FINISH_WITHIN_SECONDS = 1.5
+
+log = get_logger("pipeline")
+
+
+def run(settings: PipelineSettings) -> None:
+    """Run until SIGTERM or SIGINT, or until the parent process is gone; raises when a query dies."""
+    stopping = _stop_on_signals()
+    session = open_session(settings)
+    try:
+        queries = start_queries(session, settings)
+        log.info("pipeline_started", master=settings.master)
+        _watch(queries, stopping)
+        finish_batches(queries, settings)
+    finally:
+        end_session(session)
+    log.info("pipeline_stopped")
+
+
+def start_queries(session: SparkSession, settings: PipelineSettings) -> list[StreamingQuery]:
+    """Start both queries, with fresh checkpoints: the cursor in the metabase says where to begin."""
+    changes = _read(session, ChangesSource, settings).mapInArrow(delivering(settings), SUMMARY)
+    due = _read(session, DueSource, settings).mapInArrow(redelivering(settings), SUMMARY)
+    return [_start(changes, "deliver", settings), _start(due, "redeliver", settings)]
+
+
+def stop_queries(queries: Sequence[StreamingQuery], settings: PipelineSettings) -> None:
+    """Let the batches under way end, then stop, and leave the session as it was."""
+    finish_batches(queries, settings)
+    for query in queries:
+        query.stop()
+
+
+def finish_batches(queries: Sequence[StreamingQuery], settings: PipelineSettings) -> None:
+    """Ask for no more batches, and wait a while for those under way."""
+    ask_stop(settings)
+    ends = time.monotonic() + FINISH_WITHIN_SECONDS
+    while any(_is_busy(query) for query in queries) and time.monotonic() < ends:
+        time.sleep(0.05)
+
+
+def _read(session: SparkSession, source: type[DataSource], settings: PipelineSettings) -> DataFrame:
+    session.dataSource.register(source)
+    options = reader_options(settings, json_logs=logs_json())
+    return session.readStream.format(source.name()).options(**options).load()
+
+
+def _start(frame: DataFrame, name: str, settings: PipelineSettings) -> StreamingQuery:
+    folder = checkpoint(settings, name)
+    return (
+        frame.writeStream.format("noop")
+        # Never a name twice: a query that was stopped while its source answered keeps its name taken.
+        .queryName(folder.name)
+        .option("checkpointLocation", str(folder))
+        .option("asyncProgressTrackingEnabled", "true")
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+
+
+def checkpoint(settings: PipelineSettings, name: str) -> Path:
+    """A folder for the query's checkpoint that was never used before."""
+    return settings.scratch.absolute() / "spark" / f"{name}-{time.time_ns()}"
+
+
+def _watch(queries: Sequence[StreamingQuery], stopping: Event) -> None:
+    parent = os.getppid()
+    while not stopping.wait(LOOK_EVERY_SECONDS) and os.getppid() == parent:
+        for query in queries:
+            if not query.isActive:
+                raise Unavailable(f"the query {query.name} has ended: {_cause(query)}")
+
+
+def _cause(query: StreamingQuery) -> str:
+    error = query.exception()
+    return "without an error" if error is None else str(error).splitlines()[0]
+
+
+def _is_busy(query: StreamingQuery) -> bool:
+    return bool(query.isActive and query.status["isDataAvailable"])
+
+
+def _stop_on_signals() -> Event:
+    stopping = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    return stopping

@@ -1,0 +1,80 @@
+"""What became of messages, counted: for a log line, for the metrics, for Spark."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bucketwire.event.message import Message
+from bucketwire.log import get_logger
+from bucketwire.metrics import count_messages, observe_deliveries
+from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+
+log = get_logger("pipeline")
+
+
+@dataclass(slots=True)
+class Tally:
+    """Numbers of messages."""
+
+    delivered: int = 0
+    parked: int = 0
+    buried: int = 0
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.delivered + other.delivered, self.parked + other.parked, self.buried + other.buried)
+
+    @property
+    def messages(self) -> int:
+        """All of them."""
+        return self.delivered + self.parked + self.buried
+
+    def count(self) -> None:
+        """Add the numbers to the metrics."""
+        count_messages("delivered", self.delivered)
+        count_messages("parked", self.parked)
+        count_messages("buried", self.buried)
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The messages of one call of a publisher, by outcome."""
+
+    delivered: list[Message]
+    retries: dict[Retry, list[Message]]
+    rejected: dict[str, list[Message]]
+
+    @property
+    def failed(self) -> Retry | None:
+        """Why the destination is taken for down: nothing got through, and something may later."""
+        if self.delivered or not self.retries:
+            return None
+        return next(iter(self.retries))
+
+    def tally(self) -> Tally:
+        """Their numbers."""
+        return Tally(len(self.delivered), _size(self.retries.values()), _size(self.rejected.values()))
+
+
+def sort_outcomes(messages: Sequence[Message], outcomes: Sequence[Outcome], now_ns: int) -> Sorted:
+    """Messages by outcome; those delivered are observed, those rejected are logged."""
+    found = Sorted([], defaultdict(list), defaultdict(list))
+    for message, outcome in zip(messages, outcomes, strict=True):
+        match outcome:
+            case Delivered():
+                found.delivered.append(message)
+            case Retry():
+                found.retries[outcome].append(message)
+            case Rejected(reason):
+                found.rejected[reason].append(message)
+                log_burial(message, reason)
+    observe_deliveries((message.committed_at_ns for message in found.delivered), now_ns)
+    return found
+
+
+def log_burial(message: Message, reason: str) -> None:
+    """One line for a message that became a dead letter."""
+    log.warning("message_rejected", topic=message.topic_arn, event_id=message.event_id, reason=reason)
+
+
+def _size(groups: Iterable[list[Message]]) -> int:
+    return sum(len(group) for group in groups)

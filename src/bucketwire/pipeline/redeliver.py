@@ -1,0 +1,211 @@
+"""The second query: parked messages that are due go out again.
+
+    `bucketwire_due`: ARNs of topics with due messages -> for each, at once: take, publish, settle, again
+
+Nothing is taken from the queue before its outcome is settled, so a crash repeats and never loses. An
+unhealthy topic is probed with one message; when that gets through, the rest follows. The number that goes out
+at once grows as long as all get through and falls to what did: a slow destination gets what it can take.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+
+from bucketwire.config import PipelineSettings
+from bucketwire.errors import ConfigError
+from bucketwire.log import configure_logging, logs_json
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase, Parked, Settlement, TopicHealth
+from bucketwire.pipeline.deliver import LONGEST_WAIT_SECONDS, Batches, summary
+from bucketwire.pipeline.outcomes import Tally, log, sort_outcomes
+from bucketwire.pipeline.source import ReaderSettings, settings_from_options
+from bucketwire.pipeline.stopping import stop_asked
+from bucketwire.pipeline.worker import Worker, open_worker
+from bucketwire.publish.backoff import delay_seconds
+from bucketwire.publish.base import Delivered, Outcome, Publisher, Rejected, Retry
+
+WAIT_SECONDS = 0.5
+TICK_SECONDS = 0.05
+TIME_SLICE_SECONDS = 2.0
+FIRST_MESSAGES = 100
+MOST_MESSAGES = 500
+TOPICS_A_TASK = 64
+SCHEMA = pa.schema([("topic_arn", pa.string())])
+
+
+class DueSource(DataSource):
+    """Registered with the session; its options are those of `reader_options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As in `spark.readStream.format(...)`."""
+        return "bucketwire_due"
+
+    def schema(self) -> str:
+        """Topics."""
+        return "topic_arn string"
+
+    def streamReader(self, schema: Any) -> "DueReader":  # noqa: ARG002, N802  # Spark's names
+        """The reader; its connections open where it runs."""
+        return DueReader(settings_from_options(self.options))
+
+
+class TopicsPartition(InputPartition):
+    """Topics for one task."""
+
+    def __init__(self, arns: Sequence[str]) -> None:
+        super().__init__(list(arns))
+
+
+class DueReader(DataSourceStreamReader):
+    """Offsets count rounds: there is a new one when something is due."""
+
+    def __init__(self, settings: ReaderSettings) -> None:
+        self._settings = settings
+        self._opened: Metabase | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """The queue remembers; a count need not."""
+        return {"round": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802
+        """The next round as soon as something is due, or the same one after a while."""
+        ends = time.monotonic() + WAIT_SECONDS
+        while not stop_asked(self._settings.pipeline):
+            if self._metabase().queue.due_topics(time.time_ns()):
+                return {"round": start["round"] + 1}
+            if time.monotonic() > ends:
+                break
+            time.sleep(TICK_SECONDS)
+        return start
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """The topics that are due now."""
+        if start == end:
+            return []
+        arns = self._metabase().queue.due_topics(time.time_ns())
+        return [TopicsPartition(arns[at : at + TOPICS_A_TASK]) for at in range(0, len(arns), TOPICS_A_TASK)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The topics of a task."""
+        yield pa.record_batch([pa.array(partition.value, pa.string())], schema=SCHEMA)
+
+    def stop(self) -> None:
+        """Give up the connection."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def _metabase(self) -> Metabase:
+        if self._opened is None:
+            configure_logging(json=self._settings.json_logs)
+            self._opened = open_metabase(self._settings.pipeline.metabase)
+        return self._opened
+
+
+def redelivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
+    """The function for mapInArrow. It carries settings only."""
+    json_logs = logs_json()
+
+    def redeliver(batches: Batches) -> Batches:
+        worker = open_worker(settings, json_logs=json_logs)
+        arns = [arn for batch in batches for arn in batch.column(0).to_pylist()]
+        yield summary(redeliver_topics(worker, arns))
+
+    return redeliver
+
+
+def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
+    """Try the due messages of these topics, all topics at once, for a slice of time."""
+    worker.router.refresh()
+    unhealthy = worker.metabase.queue.unhealthy()
+    drains = [TopicDrain(worker, arn, unhealthy.get(arn)) for arn in arns]
+    tally = sum(worker.threads.map(TopicDrain.run, drains), start=Tally())
+    worker.publishers.shrink()
+    tally.count()
+    if tally.messages:
+        log.info("parked_redelivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried)
+    return tally
+
+
+class TopicDrain:
+    """Tries the due messages of one topic."""
+
+    def __init__(self, worker: Worker, arn: str, health: TopicHealth | None) -> None:
+        self._worker = worker
+        self._queue = worker.metabase.queue
+        self._arn = arn
+        self._health = health
+        self._publish = self._publishing()
+
+    def run(self) -> Tally:
+        """Go on until nothing is due, nothing gets through, or the time is over."""
+        ends = time.monotonic() + TIME_SLICE_SECONDS
+        limit = FIRST_MESSAGES if self._health is None else 1
+        tally = Tally()
+        while time.monotonic() < ends:
+            parked = self._queue.take(self._arn, time.time_ns(), limit)
+            if not parked:
+                break
+            found = self._try(parked)
+            tally += found
+            if found.parked and not found.delivered:
+                break
+            limit = min(2 * limit, MOST_MESSAGES) if not found.parked else max(1, found.delivered)
+        return tally
+
+    def _try(self, parked: Sequence[Parked]) -> Tally:
+        messages = [each.message for each in parked]
+        outcomes = self._publish(messages, self._worker.settings.retry_deadline_seconds)
+        found = sort_outcomes(messages, outcomes, time.time_ns())
+        self._queue.settle(_settlement(parked, outcomes))
+        self._note_health(found.failed)
+        return found.tally()
+
+    def _note_health(self, failed: Retry | None) -> None:
+        if failed is not None:
+            failures = (self._health.failures if self._health else 0) + 1
+            due = _due_ns(failures, failed)
+            self._health = TopicHealth(self._arn, failures, due, failed.reason)
+            self._queue.report(self._health)
+        elif self._health is not None:
+            self._queue.report(TopicHealth(self._arn))
+            self._health = None
+
+    def _publishing(self) -> Callable[[Sequence[Any], float], list[Outcome]]:
+        """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""
+        topic = self._worker.router.topic(self._arn)
+        if topic is None:
+            return _rejecting("the topic does not exist")
+        try:
+            publisher: Publisher = self._worker.publishers.get(topic)
+        except ConfigError as error:
+            return _rejecting(str(error))
+        return publisher.publish
+
+
+def _rejecting(reason: str) -> Callable[[Sequence[Any], float], list[Outcome]]:
+    return lambda messages, _: [Rejected(reason)] * len(messages)
+
+
+def _settlement(parked: Sequence[Parked], outcomes: Sequence[Outcome]) -> Settlement:
+    settlement = Settlement([], [], [])
+    for each, outcome in zip(parked, outcomes, strict=True):
+        match outcome:
+            case Delivered():
+                settlement.delivered.append(each.id)
+            case Retry():
+                settlement.retried.append((each.id, _due_ns(each.attempts + 1, outcome), outcome.reason))
+            case Rejected(reason):
+                settlement.buried.append((each.id, reason))
+    return settlement
+
+
+def _due_ns(attempts: int, retry: Retry) -> int:
+    wait = max(delay_seconds(attempts, random.random()), retry.after_seconds or 0.0)  # noqa: S311
+    return time.time_ns() + int(min(wait, LONGEST_WAIT_SECONDS) * 1e9)

@@ -1,0 +1,193 @@
+"""The change stream as a Spark source: `bucketwire_changes`, one binary column `change`.
+
+    latestOffset   the batch before is done: its end is the cursor; wait a little for new changes
+    partitions     the batch's slices; a small batch is one slice, so that one task carries it
+    read           a slice's changes, as Arrow batches
+
+The cursor in the metabase is the only truth about the position: Spark's checkpoint is made anew at each
+start.
+A reader carries nothing but settings to the workers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+
+from bucketwire.config import CONSUMER, PipelineSettings
+from bucketwire.errors import ChangesTrimmed
+from bucketwire.log import configure_logging, get_logger
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase, Offset, Slice
+from bucketwire.pipeline.cursor import CursorKeeper
+from bucketwire.pipeline.session import CHUNK_ROWS
+from bucketwire.pipeline.stopping import stop_asked
+from bucketwire.pipeline.worker import open_worker
+
+WAIT_SECONDS = 0.5
+ALL_ROWS = 1_000_000_000
+SCHEMA = pa.schema([("change", pa.binary())])
+
+log = get_logger("pipeline")
+
+
+@dataclass(frozen=True)
+class ReaderSettings:
+    """What a reader carries to another process."""
+
+    pipeline: PipelineSettings
+    json_logs: bool
+
+
+class ChangesSource(DataSource):
+    """Registered with the session; its options are those of `reader_options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As in `spark.readStream.format(...)`."""
+        return "bucketwire_changes"
+
+    def schema(self) -> str:
+        """Encoded changes."""
+        return "change binary"
+
+    def streamReader(self, schema: Any) -> "ChangesReader":  # noqa: ARG002, N802  # Spark's names
+        """The reader; its connections open where it runs."""
+        return ChangesReader(settings_from_options(self.options))
+
+
+class SlicePartition(InputPartition):
+    """One slice, for one task."""
+
+    def __init__(self, part: Slice) -> None:
+        super().__init__(part)
+
+
+class ChangesReader(DataSourceStreamReader):
+    """Plans in one process near the driver, reads in the workers."""
+
+    def __init__(self, settings: ReaderSettings) -> None:
+        self._settings = settings
+        self._planner: Planner | None = None
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+        """Where the last run came to."""
+        return {"offset": self._plan().first_offset()}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """The most that one batch may hold."""
+        return ReadMaxRows(self._settings.pipeline.batch_rows)
+
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+        """The end of the next batch; `start` when there is nothing new."""
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else ALL_ROWS
+        return {"offset": self._plan().next_offset(start["offset"], rows)}
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        """The slices of a batch."""
+        return [SlicePartition(part) for part in self._plan().slices(start["offset"], end["offset"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The changes of a slice. Repeats exactly."""
+        worker = open_worker(self._settings.pipeline, json_logs=self._settings.json_logs)
+        changes = worker.metabase.changes.read(partition.value)
+        while rows := list(islice(changes, CHUNK_ROWS)):
+            yield pa.record_batch([pa.array(rows, pa.binary())], schema=SCHEMA)
+
+    def stop(self) -> None:
+        """Save the cursor a last time."""
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+
+    def _plan(self) -> "Planner":
+        if self._planner is None:
+            configure_logging(json=self._settings.json_logs)
+            pipeline = self._settings.pipeline
+            self._planner = Planner(pipeline, open_metabase(pipeline.metabase))
+        return self._planner
+
+
+class Planner:
+    """Decides what the next batch holds, and keeps the cursor."""
+
+    def __init__(self, settings: PipelineSettings, metabase: Metabase) -> None:
+        self._settings = settings
+        self._metabase = metabase
+        self._cursor = CursorKeeper(metabase.cursors, metabase.changes)
+        self._cursor.start()
+        self._planned: tuple[Offset, int] = ("", 1)
+        """The end of the next batch, and into how many slices it goes."""
+
+    def first_offset(self) -> Offset:
+        """The cursor, or the start of the stream for a new consumer."""
+        saved = self._metabase.cursors.load(CONSUMER)
+        if saved is None:
+            return self._metabase.changes.start()
+        try:
+            self._metabase.changes.head(saved, 1)
+        except ChangesTrimmed as trimmed:
+            log.critical("changes_trimmed", offset=trimmed.offset)
+            return self._metabase.changes.start()
+        return saved
+
+    def next_offset(self, done: Offset, rows: int) -> Offset:
+        """Everything up to `done` has its outcome: note it, then wait a little for what comes next."""
+        self._cursor.advance(done)
+        if stop_asked(self._settings):
+            self._cursor.save()
+            return done
+        changes, slice_rows = self._metabase.changes, min(rows, self._settings.slice_rows)
+        first = changes.wait(done, slice_rows, WAIT_SECONDS)
+        end = changes.head(done, rows)
+        # The stream may grow between two looks. Only a full slice ends at the same offset in both.
+        fits = end == first or changes.head(done, slice_rows) != first
+        self._planned = (end, 1 if fits else -(-rows // slice_rows))
+        return end
+
+    def slices(self, start: Offset, end: Offset) -> list[Slice]:
+        """The batch in slices of at most about `slice_rows`."""
+        if start == end:
+            return []
+        planned_end, count = self._planned
+        return self._metabase.changes.split(start, end, count if planned_end == end else 1)
+
+    def close(self) -> None:
+        """Save, and give up the connection."""
+        self._cursor.close()
+        self._metabase.close()
+
+
+def reader_options(settings: PipelineSettings, *, json_logs: bool) -> dict[str, str]:
+    """The settings as options of a Spark source."""
+    return {
+        "metabase": settings.metabase,
+        "dialect": settings.dialect,
+        "scratch": str(settings.scratch),
+        "master": settings.master,
+        "slice_rows": str(settings.slice_rows),
+        "batch_rows": str(settings.batch_rows),
+        "deadline_seconds": str(settings.deadline_seconds),
+        "retry_deadline_seconds": str(settings.retry_deadline_seconds),
+        "json_logs": str(json_logs),
+    }
+
+
+def settings_from_options(options: Mapping[str, str]) -> ReaderSettings:
+    """The settings that `reader_options` wrote."""
+    pipeline = PipelineSettings(
+        metabase=options["metabase"],
+        dialect=options["dialect"],
+        scratch=Path(options["scratch"]),
+        master=options["master"],
+        slice_rows=int(options["slice_rows"]),
+        batch_rows=int(options["batch_rows"]),
+        deadline_seconds=float(options["deadline_seconds"]),
+        retry_deadline_seconds=float(options["retry_deadline_seconds"]),
+    )
+    return ReaderSettings(pipeline, json_logs=options["json_logs"] == "True")

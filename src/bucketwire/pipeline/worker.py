@@ -1,0 +1,56 @@
+"""What a Python worker process of Spark keeps between its tasks: connections, caches, threads.
+
+Everything is opened in the process that uses it, at its first task: what travels to it is `PipelineSettings`.
+A worker runs one task at a time.
+"""
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bucketwire.config import PipelineSettings
+from bucketwire.event.dialect import dialect_named
+from bucketwire.log import configure_logging
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase
+from bucketwire.pipeline.publishers import Publishers
+from bucketwire.pipeline.routing import Router
+from bucketwire.publish import open_publisher
+
+THREADS = 64
+"""Topics that are published to at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One process's share of the pipeline."""
+
+    settings: PipelineSettings
+    metabase: Metabase
+    router: Router
+    publishers: Publishers
+    threads: ThreadPoolExecutor
+
+
+@lru_cache(maxsize=1)
+def open_worker(settings: PipelineSettings, *, json_logs: bool) -> Worker:
+    """The worker of this process; made once."""
+    configure_logging(json=json_logs)
+    metabase = open_metabase(settings.metabase)
+    worker = make_worker(settings, metabase)
+    # Spark collects garbage after each task: let it skip the modules, which are there to stay.
+    gc.collect()
+    gc.freeze()
+    return worker
+
+
+def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
+    """A worker on an open metabase."""
+    return Worker(
+        settings=settings,
+        metabase=metabase,
+        router=Router(metabase.rules, metabase.topics, dialect_named(settings.dialect)),
+        publishers=Publishers(open_publisher),
+        threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
+    )

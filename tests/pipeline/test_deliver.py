@@ -1,0 +1,189 @@
+"""Delivery of a slice and of parked messages, without Spark around it."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from bucketwire.config import PipelineSettings
+from bucketwire.errors import Unavailable
+from bucketwire.event.message import Message
+from bucketwire.metabase.base import Metabase, Slice, TopicHealth
+from bucketwire.pipeline.deliver import SliceDelivery
+from bucketwire.pipeline.redeliver import redeliver_topics
+from bucketwire.pipeline.worker import Worker, make_worker
+from services.http_endpoint import HttpEndpoint, Mode
+
+FAR_NS = 10**19 // 2
+
+
+@pytest.fixture
+def worker(settings: PipelineSettings, metabase: Metabase) -> Iterator[Worker]:
+    made = make_worker(settings, metabase)
+    yield made
+    made.threads.shutdown()
+
+
+def all_changes(metabase: Metabase) -> list[bytes]:
+    start = metabase.changes.start()
+    return list(metabase.changes.read(Slice(start, metabase.changes.head(start, 100_000))))
+
+
+def test_a_slice_that_runs_twice_sends_the_same_bytes_and_ids(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    subscribe(endpoint.url)
+    write(5)
+    for _ in range(2):
+        assert SliceDelivery(worker).run(all_changes(metabase)).delivered == 5
+    sent = [(event.headers["bucketwire-event-id"], event.body) for event in endpoint.events()]
+    assert sorted(sent[:5]) == sorted(sent[5:])
+    assert len(set(sent)) == 5
+
+
+def test_an_unhealthy_topic_is_not_called(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    metabase.queue.report(TopicHealth(arn, 3, FAR_NS, "HTTP 503"))
+    write(4)
+    tally = SliceDelivery(worker).run(all_changes(metabase))
+    assert (tally.delivered, tally.parked) == (0, 4)
+    assert endpoint.attempts == 0
+    assert len(metabase.queue.take(arn, FAR_NS, 10)) == 4
+
+
+def test_messages_for_a_topic_that_is_gone_are_buried(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    write(1)
+    metabase.topics.delete(arn)
+    write(1, first=1)
+    tally = SliceDelivery(worker).run(all_changes(metabase))
+    assert (tally.delivered, tally.buried) == (1, 1)
+    assert metabase.queue.dead_letters() == 1
+
+
+def test_what_a_destination_will_never_take_is_buried(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode, endpoint.status = Mode.REFUSE, 413
+    write(2)
+    assert SliceDelivery(worker).run(all_changes(metabase)).buried == 2
+    assert arn not in metabase.queue.unhealthy()
+
+
+def test_a_topic_that_takes_nothing_uses_its_deadline_once_in_a_slice(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode = Mode.HANG
+    write(30)
+    calls = count_calls(worker, metabase, arn, monkeypatch)
+    monkeypatch.setattr("bucketwire.pipeline.deliver.MESSAGES_AT_ONCE", 10)
+    monkeypatch.setattr("bucketwire.pipeline.deliver.MESSAGES_A_CALL", 5)
+    assert SliceDelivery(worker).run(all_changes(metabase)).parked == 30
+    assert calls == [5]
+
+
+def count_calls(worker: Worker, metabase: Metabase, arn: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    topic = metabase.topics.get(arn)
+    assert topic is not None
+    publisher = worker.publishers.get(topic)
+    publish = publisher.publish
+    calls: list[int] = []
+
+    def counted(messages: Sequence[Message], deadline_seconds: float) -> list[object]:
+        calls.append(len(messages))
+        return list(publish(messages, deadline_seconds))
+
+    monkeypatch.setattr(publisher, "publish", counted)
+    return calls
+
+
+def test_a_metabase_that_cannot_park_fails_the_slice(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subscribe(endpoint.url)
+    endpoint.mode = Mode.REFUSE
+    write(1)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(metabase.queue, "park", refuse)
+    with pytest.raises(Unavailable):
+        SliceDelivery(worker).run(all_changes(metabase))
+
+
+def test_an_unhealthy_topic_is_probed_with_one_message(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    metabase.queue.report(TopicHealth(arn, 1, 0, "HTTP 503"))
+    write(9)
+    SliceDelivery(worker).run(all_changes(metabase))
+    endpoint.mode = Mode.REFUSE
+    assert redeliver_topics(worker, [arn]).parked == 1
+    assert endpoint.attempts == 1
+    health = metabase.queue.unhealthy()[arn]
+    assert health.failures == 2
+    assert health.retry_at_ns > time.time_ns()
+
+
+def test_a_probe_that_gets_through_is_followed_by_the_rest(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    metabase.queue.report(TopicHealth(arn, 1, 0, "HTTP 503"))
+    write(9)
+    SliceDelivery(worker).run(all_changes(metabase))
+    assert redeliver_topics(worker, [arn]).delivered == 9
+    assert not metabase.queue.unhealthy()
+    assert not metabase.queue.stats()
+
+
+def test_parked_messages_of_an_unknown_topic_are_buried(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint
+) -> None:
+    lost = Message("arn:aws:sns:us-east-1:000000000000:lost", "event-1", "key", b"{}")
+    metabase.queue.park([lost], due_at_ns=0, attempts=1, reason="HTTP 503")
+    assert redeliver_topics(worker, [lost.topic_arn]).buried == 1
+    assert endpoint.attempts == 0
+    assert metabase.queue.dead_letters() == 1

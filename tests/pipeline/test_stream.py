@@ -1,0 +1,176 @@
+"""The pipeline on a real local Spark: changes in, messages at an HTTP endpoint."""
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from bucketwire.config import CONSUMER, PipelineSettings
+from bucketwire.metabase.base import Metabase
+from bucketwire.pipeline.job import stop_queries
+from services.http_endpoint import HttpEndpoint, Mode, Received
+
+Run = Callable[..., list[StreamingQuery]]
+PATIENCE_SECONDS = 60
+
+
+def until(condition: Callable[[], object]) -> None:
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < ends, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def keys(events: list[Received]) -> list[str]:
+    return sorted(event.decoded["Records"][0]["s3"]["object"]["key"] for event in events)
+
+
+def names(count: int, topic: str = "videos") -> list[str]:
+    return sorted(f"{topic}/{number}" for number in range(count))
+
+
+def ids(events: list[Received]) -> list[str]:
+    return [event.headers["bucketwire-event-id"] for event in events]
+
+
+def test_a_change_arrives_and_the_cursor_passes_it(
+    run_pipeline: Run,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    subscribe(endpoint.url)
+    run_pipeline()
+    write(1)
+    (event,) = endpoint.wait_for(1, PATIENCE_SECONDS)
+    assert event.decoded["Records"][0]["eventName"] == "ObjectCreated:Put"
+    head = metabase.changes.head(metabase.cursors.load(CONSUMER) or metabase.changes.start(), 10)
+    until(lambda: metabase.cursors.load(CONSUMER) == head)
+    assert metabase.cursors.alive_at_ns(CONSUMER) is not None
+
+
+def test_slices_together_give_every_change_exactly_once(
+    run_pipeline: Run, endpoint: HttpEndpoint, subscribe: Callable[..., str], write: Callable[..., None]
+) -> None:
+    subscribe(endpoint.url)
+    write(230)
+    run_pipeline(slice_rows=10, batch_rows=70)
+    endpoint.wait_for(230, PATIENCE_SECONDS)
+    assert keys(endpoint.events()) == names(230)
+
+
+def test_a_hanging_topic_does_not_hold_up_another(
+    run_pipeline: Run,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    other_endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    hanging = subscribe(endpoint.url, "hanging")
+    subscribe(other_endpoint.url, "fine")
+    run_pipeline()
+    write(1, "fine")
+    other_endpoint.wait_for(1, PATIENCE_SECONDS)
+    endpoint.mode = Mode.HANG
+    write(5, "hanging")
+    until(lambda: hanging in metabase.queue.unhealthy())
+    attempts = endpoint.attempts
+    write(20, "hanging", first=5)
+    write(20, "fine", first=1)
+    other_endpoint.wait_for(21, PATIENCE_SECONDS)
+    # The breaker is open: only probes of the second query, one message each, reach the endpoint.
+    assert endpoint.attempts - attempts < 20
+    until(lambda: [line.entries for line in metabase.queue.stats()] == [25])
+    endpoint.mode = Mode.OK
+    endpoint.wait_for(25, PATIENCE_SECONDS)
+    assert set(keys(endpoint.events())) == set(names(25, "hanging"))
+
+
+def test_a_topic_that_was_down_gets_everything_when_it_is_back(
+    run_pipeline: Run,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode = Mode.DOWN
+    run_pipeline()
+    write(150)
+    until(lambda: [line.entries for line in metabase.queue.stats()] == [150])
+    endpoint.mode = Mode.OK
+    endpoint.wait_for(150, PATIENCE_SECONDS)
+    assert set(keys(endpoint.events())) == set(names(150))
+    until(lambda: not metabase.queue.stats())
+    until(lambda: arn not in metabase.queue.unhealthy())
+
+
+def test_what_a_topic_refused_of_a_batch_follows_later(
+    run_pipeline: Run,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    subscribe(endpoint.url)
+    endpoint.mode = Mode.HALF
+    write(40)
+    run_pipeline()
+    until(metabase.queue.stats)
+    endpoint.mode = Mode.OK
+    endpoint.wait_for(40, PATIENCE_SECONDS)
+    assert keys(endpoint.events()) == names(40)
+
+
+def test_a_failing_metabase_ends_the_query_and_loses_nothing(
+    run_pipeline: Run,
+    settings: PipelineSettings,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    subscribe(endpoint.url)
+    before = metabase.changes.start()
+    endpoint.mode = Mode.REFUSE
+    queue = Path(urlsplit(settings.metabase).path[1:]).with_name("metabase-queue.db")
+    with sqlite3.connect(queue) as connection:
+        connection.execute("ALTER TABLE parked RENAME TO parked_away")
+    deliver, redeliver = run_pipeline()
+    write(3)
+    until(lambda: not deliver.isActive)
+    assert metabase.cursors.load(CONSUMER) in {None, before}
+    redeliver.stop()
+    with sqlite3.connect(queue) as connection:
+        connection.execute("ALTER TABLE parked_away RENAME TO parked")
+    connection.close()
+    endpoint.mode = Mode.OK
+    run_pipeline()
+    endpoint.wait_for(3, PATIENCE_SECONDS)
+    assert set(keys(endpoint.events())) == set(names(3))
+
+
+def test_without_its_checkpoint_a_restart_goes_on_where_it_was(
+    run_pipeline: Run,
+    settings: PipelineSettings,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    subscribe(endpoint.url)
+    write(2)
+    queries = run_pipeline()
+    endpoint.wait_for(2, PATIENCE_SECONDS)
+    stop_queries(queries, settings)
+    shutil.rmtree(settings.scratch / "spark")
+    write(2, first=2)
+    run_pipeline()
+    endpoint.wait_for(4, PATIENCE_SECONDS)
+    assert keys(endpoint.events()) == names(4)
+    assert len(set(ids(endpoint.events()))) == 4

@@ -1,0 +1,167 @@
+"""Who sent a request."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as SigningCredentials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bucketwire.access.credentials import KeyRing
+from bucketwire.errors import CallError, Denied
+from bucketwire.gateway.auth import Caller, authenticate, read_claim
+from bucketwire.gateway.request import Request
+from gateway.in_process import HOST, InProcess, signed_headers
+from gateway.running import ROOT
+
+KEYS = KeyRing([ROOT])
+odd_keys = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60
+) | st.text(st.sampled_from("/.%+ ~&=?#;'\"ü€"), min_size=1, max_size=20)
+
+
+def request_of(method: str, target: str, headers: list[tuple[str, str]]) -> Request:
+    path, _, query = target.partition("?")
+    scope = {
+        "method": method,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), text.encode()) for name, text in headers],
+    }
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError("nothing is received before the caller is known")
+
+    return Request(scope, receive, "ID")  # type: ignore[arg-type]
+
+
+def check(request: Request, now: datetime | None = None) -> Caller:
+    return authenticate(request, read_claim(request), KEYS, lambda: now or datetime.now(UTC))
+
+
+def refused(request: Request, now: datetime | None = None) -> CallError:
+    with pytest.raises(CallError) as raised:
+        check(request, now)
+    return raised.value
+
+
+def presigned(target: str, expires: int = 60) -> str:
+    request = AWSRequest("GET", f"http://{HOST}{target}")
+    credentials = SigningCredentials(ROOT.access_key, ROOT.secret_key)
+    S3SigV4QueryAuth(credentials, "s3", "us-west-2", expires).add_auth(request)
+    return str(request.url).removeprefix(f"http://{HOST}")
+
+
+@given(odd_keys, st.text(max_size=20))
+def test_any_key_and_any_query_that_botocore_signs_is_accepted(key: str, prefix: str) -> None:
+    parameters = f"?prefix={quote(prefix.encode(errors='replace'), safe='')}" if prefix else ""
+    target = f"/media/{quote(key, safe='/~')}{parameters}"
+    request = request_of("PUT", target, signed_headers("PUT", target, b"hello"))
+    assert check(request).credentials == ROOT
+
+
+@given(odd_keys)
+def test_any_key_that_botocore_presigns_is_accepted(key: str) -> None:
+    target = presigned(f"/media/{quote(key, safe='/~')}")
+    assert check(request_of("GET", target, [("Host", HOST)])).payload == "UNSIGNED-PAYLOAD"
+
+
+def test_one_changed_byte_of_what_is_signed_is_refused() -> None:
+    headers = signed_headers("PUT", "/media/key", b"hello", [("x-amz-meta-a", "1")])
+    changed = [(name, "2" if name == "x-amz-meta-a" else text) for name, text in headers]
+    assert refused(request_of("PUT", "/media/key", changed)).code == "SignatureDoesNotMatch"
+    assert refused(request_of("PUT", "/media/kez", headers)).code == "SignatureDoesNotMatch"
+    assert refused(request_of("GET", "/media/key", headers)).code == "SignatureDoesNotMatch"
+    assert refused(request_of("PUT", "/media/key?acl", headers)).code == "SignatureDoesNotMatch"
+    target = presigned("/media/key")
+    assert (
+        refused(request_of("GET", target.replace("key", "kez"), [("Host", HOST)])).code
+        == "SignatureDoesNotMatch"
+    )
+
+
+def test_a_header_that_is_added_behind_the_signature_is_refused() -> None:
+    headers = [*signed_headers("PUT", "/media/key", b""), ("x-amz-acl", "public-read")]
+    error = refused(request_of("PUT", "/media/key", headers))
+    assert (error.code, error.fields["HeadersNotSigned"]) == ("AccessDenied", "x-amz-acl")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "code"), [(14, None), (16, "RequestTimeTooSkewed"), (-16, "RequestTimeTooSkewed")]
+)
+def test_the_clocks_may_differ_by_a_quarter_of_an_hour(minutes: int, code: str | None) -> None:
+    request = request_of("GET", "/", signed_headers("GET", "/", b""))
+    now = datetime.now(UTC) + timedelta(minutes=minutes)
+    if code is None:
+        assert check(request, now).credentials == ROOT
+    else:
+        assert refused(request, now).code == code
+
+
+def test_a_presigned_request_expires_and_is_not_valid_before_its_time() -> None:
+    request = request_of("GET", presigned("/media/key", expires=60), [("Host", HOST)])
+    expired = refused(request, datetime.now(UTC) + timedelta(seconds=62))
+    assert (expired.code, expired.message) == ("AccessDenied", "Request has expired")
+    assert refused(request, datetime.now(UTC) - timedelta(hours=1)).code == "AccessDenied"
+
+
+def test_an_unknown_key_is_named_and_no_secret_is_told() -> None:
+    headers = [
+        (name, text.replace(ROOT.access_key, "NOBODY")) for name, text in signed_headers("GET", "/", b"")
+    ]
+    error = refused(request_of("GET", "/", headers))
+    assert (error.code, error.fields) == ("InvalidAccessKeyId", {"AWSAccessKeyId": "NOBODY"})
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "code"),
+    [
+        ("/", [], "AccessDenied"),
+        ("/", [("Authorization", "Bearer x")], "AuthorizationHeaderMalformed"),
+        ("/", [("Authorization", "AWS key:signature")], "InvalidRequest"),
+        ("/", [("Authorization", "AWS4-HMAC-SHA256 Credential=a/b")], "AuthorizationHeaderMalformed"),
+        (
+            "/",
+            [("Authorization", "AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host, Signature=x")],
+            "AuthorizationHeaderMalformed",
+        ),
+        (
+            "/",
+            [
+                (
+                    "Authorization",
+                    "AWS4-HMAC-SHA256 Credential=a/20260101/r/s3/aws4_request,SignedHeaders=host,Signature=x",
+                )
+            ],
+            "AccessDenied",
+        ),
+        ("/?X-Amz-Algorithm=AWS4-HMAC-SHA256", [], "AuthorizationQueryParametersError"),
+        ("/?AWSAccessKeyId=a&Signature=b&Expires=1", [], "InvalidRequest"),
+    ],
+)
+def test_a_request_that_does_not_say_who_sent_it_is_refused(
+    target: str, headers: list[tuple[str, str]], code: str
+) -> None:
+    assert refused(request_of("GET", target, headers)).code == code
+
+
+@pytest.mark.parametrize("expires", ["0", "604801", "x", "-1", "٣", "9" * 30])
+def test_a_presigned_request_lasts_a_second_to_a_week(expires: str) -> None:
+    target = presigned("/media/key").replace("X-Amz-Expires=60", f"X-Amz-Expires={quote(expires)}")
+    assert refused(request_of("GET", target, [("Host", HOST)])).code == "AuthorizationQueryParametersError"
+
+
+def test_s3_wants_the_hash_of_the_body_in_a_header(app: InProcess) -> None:
+    headers = [each for each in signed_headers("GET", "/", b"") if each[0] != "X-Amz-Content-SHA256"]
+    answered = app.send("GET", "/", headers)
+    assert (answered.status, answered.code) == (400, "InvalidRequest")
+
+
+def test_the_answer_to_a_stranger_comes_before_the_body_is_received() -> None:
+    request = request_of("PUT", "/media/key", [("Content-Length", "5")])
+    with pytest.raises(Denied):
+        check(request)

@@ -1,0 +1,136 @@
+"""XML and forms, in and out."""
+
+from typing import Any
+
+import pytest
+from botocore.parsers import QueryParser, RestXMLParser
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bucketwire.errors import CallError, Conflict, Denied, InvalidRequest, NotFound, Unavailable
+from bucketwire.gateway.protocol.faults import s3_fault, sns_fault, status_of
+from bucketwire.gateway.protocol.model import load_service
+from bucketwire.gateway.protocol.parse import parse_form, parse_query_input, rest_plan
+from bucketwire.gateway.protocol.serialize import query_document, rest_output_plan
+
+S3 = load_service("s3")
+SNS = load_service("sns")
+NOTIFICATION = rest_plan(S3.operation_model("PutBucketNotificationConfiguration"))
+TOPIC = "<TopicConfiguration><Topic>arn</Topic><Event>a</Event><Event>b</Event></TopicConfiguration>"
+
+TWICE = "<Topic>x</Topic><Topic>"
+
+
+def read(document: str) -> Any:
+    return NOTIFICATION.parse_document(document.encode())["NotificationConfiguration"]
+
+
+def test_a_document_is_read_by_the_model_with_or_without_a_namespace() -> None:
+    expected = {"TopicConfigurations": [{"TopicArn": "arn", "Events": ["a", "b"]}]}
+    plain = f"<NotificationConfiguration>{TOPIC}</NotificationConfiguration>"
+    assert read(plain) == expected
+    namespace = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+    assert read(plain.replace("Configuration>", f"Configuration{namespace}>", 1)) == expected
+
+
+def test_an_empty_document_is_an_empty_configuration() -> None:
+    assert read("<NotificationConfiguration/>") == {}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "no xml",
+        "<NotificationConfiguration>",
+        "<Other/>",
+        "<NotificationConfiguration><Unknown/></NotificationConfiguration>",
+        "<NotificationConfiguration>text</NotificationConfiguration>",
+        "<NotificationConfiguration><TopicConfiguration/></NotificationConfiguration>",
+        f"<NotificationConfiguration>{TOPIC.replace('arn', '<x/>')}</NotificationConfiguration>",
+        f"<NotificationConfiguration>{TOPIC.replace('<Topic>', TWICE)}</NotificationConfiguration>",
+        '<!DOCTYPE x [<!ENTITY a "b">]><NotificationConfiguration/>',
+        "<!DOCTYPE NotificationConfiguration><NotificationConfiguration/>",
+        "<NotificationConfiguration>&undefined;</NotificationConfiguration>",
+        "<a>" * 5000,
+        '<?xml version="1.0" encoding="nonsense"?><NotificationConfiguration/>',
+        "<NotificationConfiguration>\0</NotificationConfiguration>",
+    ],
+)
+def test_what_is_not_the_operations_document_is_malformed(document: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        read(document)
+    assert raised.value.code == "MalformedXML"
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_crash_the_reader(body: bytes) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        NOTIFICATION.parse_document(body)
+    assert raised.value.code in {"MalformedXML", "MissingRequestBodyError"}
+
+
+xml_text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"))
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"Id": xml_text, "TopicArn": xml_text, "Events": st.lists(xml_text, min_size=1)}
+        )
+    )
+)
+def test_what_is_written_is_read_back_by_botocore(entries: list[dict[str, Any]]) -> None:
+    operation = S3.operation_model("GetBucketNotificationConfiguration")
+    output = {"TopicConfigurations": entries} if entries else {}
+    body = rest_output_plan(operation).body(output)
+    parsed = RestXMLParser().parse({"status_code": 200, "headers": {}, "body": body}, operation.output_shape)
+    parsed.pop("ResponseMetadata")
+    assert parsed == output
+
+
+def test_a_form_gives_maps_whatever_the_numbers_of_their_entries() -> None:
+    form = parse_form(
+        "Action=CreateTopic&Name=t&Attributes.entry.9.key=b&Attributes.entry.9.value=2"
+        "&Attributes.entry.4.value=1&Attributes.entry.4.key=a&Attributes.entry.x.key=no"
+    )
+    found = parse_query_input(SNS.operation_model("CreateTopic"), form)
+    assert found == {"Name": "t", "Attributes": {"a": "1", "b": "2"}}
+
+
+def test_a_missing_parameter_is_named() -> None:
+    with pytest.raises(InvalidRequest, match="Name is missing"):
+        parse_query_input(SNS.operation_model("CreateTopic"), {})
+
+
+def test_an_answer_of_sns_is_read_back_by_botocore() -> None:
+    operation = SNS.operation_model("GetTopicAttributes")
+    body = query_document(operation, "http://sns", {"Attributes": {"a<": "1&", "b": ""}}, "ID")
+    parsed = QueryParser().parse({"status_code": 200, "headers": {}, "body": body}, operation.output_shape)
+    assert parsed["Attributes"] == {"a<": "1&", "b": ""}
+    assert parsed["ResponseMetadata"]["RequestId"] == "ID"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidRequest("x", code="Unheard"), 400),
+        (NotFound("x"), 404),
+        (Conflict("x"), 409),
+        (Denied("x"), 403),
+        (Unavailable("x"), 503),
+        (InvalidRequest("x", code="NotImplemented"), 501),
+        (InvalidRequest("x", code="InvalidRange"), 416),
+        (InvalidRequest("x", code="MissingContentLength"), 411),
+        (CallError("x"), 500),
+    ],
+)
+def test_the_status_is_that_of_the_code_or_of_the_class(error: CallError, status: int) -> None:
+    assert status_of(error) == status
+
+
+def test_error_documents_escape_what_they_repeat() -> None:
+    ids = {"resource": "/b/<k>\x01", "request_id": "R", "host_id": "H"}
+    assert "<Resource>/b/&lt;k&gt;\ufffd</Resource>".encode() in s3_fault("C", "m", {"A": "&"}, **ids)
+    assert b"<Code>InvalidClientTokenId</Code>" in sns_fault(
+        "InvalidAccessKeyId", "m", 403, namespace="n", request_id="R"
+    )

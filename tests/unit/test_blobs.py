@@ -1,0 +1,105 @@
+"""Blobs, on a local disk and on another file system."""
+
+import errno
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+from bucketwire.blobs import Blobs
+from bucketwire.errors import Unavailable
+
+
+@pytest.fixture(params=["file", "memory"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    return Blobs(f"file://{tmp_path}/objects" if request.param == "file" else f"memory://{uuid.uuid4().hex}")
+
+
+def write(blobs: Blobs, *pieces: bytes) -> str:
+    writer = blobs.writer()
+    for piece in pieces:
+        writer.write(piece)
+    return writer.commit()
+
+
+def test_what_was_committed_is_read_back_from_any_offset(blobs: Blobs) -> None:
+    name = write(blobs, b"hello ", b"world")
+    with blobs.open(name) as stream:
+        assert stream.read() == b"hello world"
+    with blobs.open(name, 6) as stream:
+        assert stream.read(3) == b"wor"
+
+
+def test_an_empty_blob_is_one_too(blobs: Blobs) -> None:
+    with blobs.open(write(blobs)) as stream:
+        assert stream.read() == b""
+
+
+def test_names_differ_and_spread_over_folders(blobs: Blobs) -> None:
+    names = {write(blobs) for _ in range(20)}
+    assert len(names) == 20
+    assert len({name[:2] for name in names}) > 1
+
+
+def test_a_removed_blob_is_gone_and_removing_it_again_is_harmless(blobs: Blobs) -> None:
+    name = write(blobs, b"x")
+    blobs.remove(name)
+    blobs.remove(name)
+    with pytest.raises(FileNotFoundError):
+        blobs.open(name)
+
+
+def test_abort_leaves_nothing_and_does_not_undo_a_commit(tmp_path: Path) -> None:
+    blobs = Blobs(f"file://{tmp_path}/objects")
+    writer = blobs.writer()
+    writer.write(b"x")
+    writer.abort()
+    writer.abort()
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+    kept = blobs.writer()
+    name = kept.commit()
+    kept.abort()
+    with blobs.open(name) as stream:
+        assert stream.read() == b""
+
+
+def test_abort_on_another_file_system_leaves_nothing() -> None:
+    blobs = Blobs(f"memory://{uuid.uuid4().hex}")
+    writer = blobs.writer()
+    writer.write(b"x")
+    writer.abort()
+    assert not blobs._files.find(str(blobs._root))
+
+
+def test_file_and_folder_are_flushed_before_commit_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    name = write(Blobs(f"file://{tmp_path}/objects"), b"x")
+    assert flushed == [
+        f"{tmp_path}/objects/unfinished/{name}",
+        f"{tmp_path}/objects",
+        f"{tmp_path}/objects/{name[:2]}",
+    ]
+
+
+def test_a_full_disk_is_unavailable_and_names_no_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path))
+
+    writer = Blobs(f"file://{tmp_path}/objects").writer()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Unavailable) as raised:
+        writer.commit()
+    assert str(tmp_path) not in str(raised.value)
+    writer.abort()
