@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-
 CONSUMER = "pipeline"
 """The name under which the pipeline keeps its cursor."""
 
