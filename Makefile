@@ -36,7 +36,7 @@ docs: $(INSTALLED) ## Write docs/reference anew from the code
 	$(BIN)/python -m docs.generate
 
 bench: $(INSTALLED) ## Measure latency and throughput on this machine
-	PYTHONPATH=tests $(BIN)/python -m bench
+	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
 lock: $(INSTALLED) ## Choose newer versions of all dependencies
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \

@@ -13,9 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from bench.receiver import RunningReceiver, running_receiver
 from bucketwire.event.change import Origin, decode_change
 from bucketwire.event.compose import compose
@@ -38,23 +35,22 @@ CHUNK = 1_000
 
 
 def main() -> None:
-    """Measure everything, in one run, on one system."""
-    console = Console()
-    table = Table("measure", "value", "target", title="Bucketwire on this machine")
+    """Measure everything (or what the arguments name), in one run, on one system."""
+    chosen = sys.argv[1:] or list(MEASURES)
+    print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}\n", flush=True)
+    print(f"| {'measure':48} | {'value':32} | target |\n|{'-' * 50}|{'-' * 34}|--------|")
     with tempfile.TemporaryDirectory(prefix="bucketwire-bench-") as folder:
-        system = System(Path(folder))
-        for name, measure in MEASURES.items():
-            with console.status(f"measuring: {name}"):
-                for row in measure(system):
-                    table.add_row(*row)
-        system.stop()
-    console.print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}")
-    console.print(table)
+        system = System(Path(folder)).start()
+        try:
+            for name in chosen:
+                for measure, value, target in MEASURES[name](system):
+                    print(f"| {measure:48} | {value:32} | {target} |", flush=True)
+        finally:
+            system.stop()
 
 
 def start(system: System) -> Iterator[tuple[str, str, str]]:
     """The second start: the first one fills the machine's file cache."""
-    system.start()
     system.stop()
     began = time.monotonic()
     system.start()

@@ -179,8 +179,11 @@ class System:
         self._process.send_signal(signal.SIGINT)
         self._reap()
         took = time.monotonic() - began
-        left = [pid for pid in all_of_it if alive(pid)]
-        assert not left, f"left behind: {[command_line(pid) for pid in left]}"
+        until(
+            lambda: not any(alive(pid) for pid in all_of_it),
+            2,
+            lambda: f"left behind: {[command_line(pid) for pid in all_of_it if alive(pid)]}",
+        )
         return took
 
     def _reap(self) -> int:
