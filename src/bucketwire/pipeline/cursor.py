@@ -15,7 +15,7 @@ from bucketwire.metabase.base import Changes, Cursors, Offset
 
 SAVE_EVERY_SECONDS = 0.1
 BEAT_EVERY_SECONDS = 1.0
-STALLED_AFTER_SECONDS = 60.0
+STALLED_AFTER_SECONDS = 15.0
 
 log = get_logger("pipeline")
 

@@ -43,7 +43,13 @@ is used by its machine learning alone."""
 _OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseSerialGC",
+    # A plan is made anew for each batch: code that runs a few hundred times a second is worth compiling soon,
+    # and never worth the second compiler's time on two cores.
     "-XX:TieredStopAtLevel=1",
+    "-XX:Tier3InvocationThreshold=60",
+    "-XX:Tier3MinInvocationThreshold=30",
+    "-XX:Tier3CompileThreshold=200",
+    "-XX:Tier3BackEdgeThreshold=6000",
     "-Xshare:auto",
     "-Xlog:disable",
     "-Xlog:all=error:stderr",

@@ -111,6 +111,8 @@ def _conf(settings: PipelineSettings, scratch: Path) -> dict[str, str]:
         **_near(settings),
         # A hop to a Python worker costs 40 ms less.
         "spark.python.unix.domain.socket.enabled": "true",
+        # Workers are forked from a process that has imported everything already.
+        "spark.python.daemon.module": "bucketwire.pipeline.daemon",
         # Checkpoints: the default forks a process for each file.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

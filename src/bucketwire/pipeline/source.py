@@ -5,8 +5,11 @@
     read           a slice's changes, as Arrow batches
 
 The cursor in the metabase is the only truth about the position: Spark's checkpoint is made anew at each
-start.
-A reader carries nothing but settings to the workers.
+start. A reader carries nothing but settings to the workers.
+
+A new process is slow at first: Java compiles what it has run often enough, workers have to be forked. So,
+after a start, as long as there is nothing to do, the source offers empty batches; when it has seen enough of
+them it tells that the pipeline is alive. A change that comes meanwhile is in the very next batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +33,8 @@ from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.worker import open_worker
 
 WAIT_SECONDS = 0.5
+WARM = 60
+"""Batches after which a new pipeline is about as fast as it gets within its first minute."""
 ALL_ROWS = 1_000_000_000
 SCHEMA = pa.schema([("change", pa.binary())])
 
@@ -77,7 +82,7 @@ class ChangesReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """Where the last run came to."""
-        return {"offset": self._plan().first_offset()}
+        return {"offset": self._plan().first_offset(), "warmth": "0"}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The most that one batch may hold."""
@@ -86,7 +91,9 @@ class ChangesReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
         """The end of the next batch; `start` when there is nothing new."""
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else ALL_ROWS
-        return {"offset": self._plan().next_offset(start["offset"], rows)}
+        warmth = int(start["warmth"])
+        end = self._plan().next_offset(start["offset"], rows, cold=warmth < WARM)
+        return {"offset": end, "warmth": str(min(warmth + 1, WARM))}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """The slices of a batch."""
@@ -136,14 +143,15 @@ class Planner:
             return self._metabase.changes.start()
         return saved
 
-    def next_offset(self, done: Offset, rows: int) -> Offset:
+    def next_offset(self, done: Offset, rows: int, *, cold: bool = False) -> Offset:
         """Everything up to `done` has its outcome: note it, then wait a little for what comes next."""
-        self._cursor.advance(done)
+        if not cold:
+            self._cursor.advance(done)
         if stop_asked(self._settings):
             self._cursor.save()
             return done
         changes, slice_rows = self._metabase.changes, min(rows, self._settings.slice_rows)
-        first = changes.wait(done, slice_rows, WAIT_SECONDS)
+        first = changes.wait(done, slice_rows, 0 if cold else WAIT_SECONDS)
         end = changes.head(done, rows)
         # The stream may grow between two looks. Only a full slice ends at the same offset in both.
         fits = end == first or changes.head(done, slice_rows) != first
@@ -151,9 +159,9 @@ class Planner:
         return end
 
     def slices(self, start: Offset, end: Offset) -> list[Slice]:
-        """The batch in slices of at most about `slice_rows`."""
+        """The batch in slices of at most about `slice_rows`; an empty batch is one empty slice."""
         if start == end:
-            return []
+            return [Slice(start, end)]
         planned_end, count = self._planned
         return self._metabase.changes.split(start, end, count if planned_end == end else 1)
 

@@ -4,7 +4,6 @@ Everything is opened in the process that uses it, at its first task: what travel
 A worker runs one task at a time.
 """
 
-import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,11 +37,7 @@ def open_worker(settings: PipelineSettings, *, json_logs: bool) -> Worker:
     """The worker of this process; made once."""
     configure_logging(json=json_logs)
     metabase = open_metabase(settings.metabase)
-    worker = make_worker(settings, metabase)
-    # Spark collects garbage after each task: let it skip the modules, which are there to stay.
-    gc.collect()
-    gc.freeze()
-    return worker
+    return make_worker(settings, metabase)
 
 
 def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
