@@ -50,9 +50,10 @@ $(INSTALLED): requirements.lock pyproject.toml
 	  { echo "Bucketwire needs Python 3.11 or newer; name one with: make PYTHON=python3.12 up"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' || \
 	  { echo "This Python has no venv module: install python3-venv, or name another with PYTHON="; exit 1; }
-	@echo "Installing into .venv (about a minute, once)"
+	@echo "Installing into .venv (about two minutes, once)"
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock)"
 	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --no-deps --editable .
+	@$(BIN)/python -m bucketwire.pipeline.archive
 	@touch $@

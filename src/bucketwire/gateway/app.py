@@ -158,7 +158,8 @@ class GatewayApp:
             case "ready":
                 return await self._ready_page()
             case "metrics":
-                return Answer(200, [("content-type", CONTENT_TYPE)], await asyncio.to_thread(metrics_page))
+                page = await asyncio.to_thread(metrics_page, self._services.metabase)
+                return Answer(200, [("content-type", CONTENT_TYPE)], page)
             case _:
                 return Answer(404, [("content-type", "application/json")], b'{"error":"no such page"}')
 

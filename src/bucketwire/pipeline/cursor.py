@@ -28,6 +28,7 @@ class CursorKeeper:
         self._changes = changes
         self._changed = Condition()
         self._offset: Offset | None = None
+        self._alive = False
         self._advanced_at = 0.0
         self._saved: Offset | None = None
         self._saved_at = 0.0
@@ -40,9 +41,10 @@ class CursorKeeper:
         """Begin to write."""
         self._thread.start()
 
-    def advance(self, offset: Offset) -> None:
-        """All up to `offset` has an outcome. Returns at once."""
+    def advance(self, offset: Offset, *, alive: bool = True) -> None:
+        """All up to `offset` has an outcome; `alive` is to be told to others. Returns at once."""
         with self._changed:
+            self._alive = alive
             self._advanced_at = time.monotonic()
             if offset != self._offset:
                 self._offset = offset
@@ -59,10 +61,10 @@ class CursorKeeper:
     def save(self) -> None:
         """Write down the offset now, and trim what it has passed if that was long ago."""
         with self._changed:
-            offset = self._offset
+            offset, alive = self._offset, self._alive
         if offset is None:
             return
-        self._cursors.save(CONSUMER, offset, time.time_ns())
+        self._cursors.save(CONSUMER, offset, time.time_ns() if alive else 0)
         self._saved, self._saved_at = offset, time.monotonic()
         if offset != self._trimmed and self._saved_at - self._trimmed_at >= BEAT_EVERY_SECONDS:
             self._changes.trim(offset)

@@ -145,8 +145,7 @@ class Planner:
 
     def next_offset(self, done: Offset, rows: int, *, cold: bool = False) -> Offset:
         """Everything up to `done` has its outcome: note it, then wait a little for what comes next."""
-        if not cold:
-            self._cursor.advance(done)
+        self._cursor.advance(done, alive=not cold)
         if stop_asked(self._settings):
             self._cursor.save()
             return done
