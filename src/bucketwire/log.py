@@ -6,6 +6,7 @@ No payloads and no secrets: whoever logs names the fields one by one.
 import sys
 from typing import Any
 
+import msgspec
 import structlog
 
 
@@ -19,7 +20,7 @@ def configure_logging(*, json: bool) -> None:
             *_rendering(json=json),
         ],
         wrapper_class=structlog.make_filtering_bound_logger("info"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_loggers(json=json),
         cache_logger_on_first_use=False,
     )
 
@@ -34,7 +35,17 @@ def get_logger(part: str) -> Any:
     return structlog.get_logger(part=part)
 
 
+def _loggers(*, json: bool) -> Any:
+    if json:
+        return structlog.BytesLoggerFactory(sys.stderr.buffer)
+    return structlog.PrintLoggerFactory(sys.stderr)
+
+
 def _rendering(*, json: bool) -> list[Any]:
     if json:
-        return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(_to_json)]
     return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+
+
+def _to_json(fields: dict[str, Any], **_: Any) -> bytes:
+    return msgspec.json.encode(fields, enc_hook=repr)

@@ -12,6 +12,7 @@ after a start, as long as there is nothing to do, the source offers empty batche
 them it tells that the pipeline is alive. A change that comes meanwhile is in the very next batch.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -33,6 +34,10 @@ from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.worker import open_worker
 
 WAIT_SECONDS = 0.5
+BUSY_ROWS = 32
+GATHER_SECONDS = 0.04
+"""When more than `BUSY_ROWS` wait already, a little time for others to join them: a batch costs the same for
+one change as for hundreds, and under load that cost is taken from those who write."""
 WARM = 60
 """Batches after which a new pipeline is about as fast as it gets within its first minute."""
 ALL_ROWS = 1_000_000_000
@@ -151,6 +156,9 @@ class Planner:
             return done
         changes, slice_rows = self._metabase.changes, min(rows, self._settings.slice_rows)
         first = changes.wait(done, slice_rows, 0 if cold else WAIT_SECONDS)
+        if changes.head(done, BUSY_ROWS) != first:
+            time.sleep(GATHER_SECONDS)
+            first = changes.head(done, slice_rows)
         end = changes.head(done, rows)
         # The stream may grow between two looks. Only a full slice ends at the same offset in both.
         fits = end == first or changes.head(done, slice_rows) != first
