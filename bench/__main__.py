@@ -82,9 +82,11 @@ def puts(system: System) -> Iterator[tuple[str, str, str]]:
                 sent += result["puts"] if bucket == "watched" else 0
                 receiver.wait_for(sent, 60)
     plain, watched = (statistics.median(rates[name]) for name in ("plain", "watched"))
+    costs = [1 - with_rule / without for without, with_rule in zip(*rates.values(), strict=True)]
     yield "PUT/s, 16 clients, 1 KiB, no rule", f"{plain:.0f} /s  {_rounded(rates['plain'])}", "> 800 /s"
     yield "PUT/s with a matching rule", f"{watched:.0f} /s  {_rounded(rates['watched'])}", "> 800 /s"
-    yield "cost of a matching rule", f"{1 - watched / plain:.1%}", "< 10 %"
+    told = ", ".join(f"{cost:.0%}" for cost in costs)
+    yield "cost of a matching rule, median of rounds", f"{statistics.median(costs):.1%}  [{told}]", "< 10 %"
 
 
 def latency(system: System) -> Iterator[tuple[str, str, str]]:
