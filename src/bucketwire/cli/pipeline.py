@@ -34,7 +34,7 @@ def pipeline(data: Path, dialect: str, metabase: str | None, master: str, *, sup
     configure_logging(json=not sys.stderr.isatty())
     if supervised:
         stop_with_supervisor()
-        os.nice(5)  # beside a gateway on the same machine: writers come first
+        os.nice(10)  # beside a gateway on the same machine: writers come first
     run(
         PipelineSettings(
             metabase=metabase_url(metabase, data),
