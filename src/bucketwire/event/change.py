@@ -71,7 +71,11 @@ class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     key: str
     origin: Origin
     new: ObjectState | None = None
+    """What the mutation has put there: an object, or a delete marker."""
     old: ObjectState | None = None
+    """What it has taken away: overwritten, deleted, or the null version that a null version replaced."""
+    previous: ObjectState | None = None
+    """What was current before and is still there, as an older version."""
     revision: int | None = None
     """When the rules that the transaction saw had last changed; None if they could not be read."""
 

@@ -15,102 +15,31 @@ Invariants:
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-import msgspec
-
-from bucketwire.event.change import BucketRef, ObjectState, Origin, Status, Versioning
+from bucketwire.event.change import Origin, Versioning
 from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic
-
-Offset = str
-"""A place in the change stream. Only the backend that made it can read it."""
-
-
-class Slice(msgspec.Struct, frozen=True):
-    """A part of the change stream: after `start`, up to and with `end`."""
-
-    start: Offset
-    end: Offset
-
-
-class Bucket(msgspec.Struct, frozen=True):
-    """A bucket. One that is deleted and made anew has another id."""
-
-    id: str
-    name: str
-    owner_id: str
-    region: str
-    created_at_ns: int
-    versioning: Versioning = Versioning.UNVERSIONED
-
-    def ref(self) -> BucketRef:
-        """What a change tells of the bucket."""
-        return BucketRef(self.id, self.name, self.owner_id, self.region, self.versioning)
-
-
-class NewObject(msgspec.Struct, frozen=True):
-    """An object to commit: its bytes are inline, or already written under the name `blob`."""
-
-    key: str
-    size_bytes: int
-    etag: str
-    content_type: str | None = None
-    headers: dict[str, str] = {}
-    """Content headers that GET gives back: Cache-Control, Content-Disposition and the like."""
-    metadata: dict[str, str] = {}
-    tags: dict[str, str] = {}
-    checksums: dict[str, str] = {}
-    """Verified digests by algorithm name, such as `crc32`, in base64."""
-    inline: bytes | None = None
-    blob: str | None = None
-
-
-class StoredObject(msgspec.Struct, frozen=True):
-    """A committed object."""
-
-    key: str
-    status: Status
-    size_bytes: int
-    etag: str
-    created_at_ns: int
-    version_id: str | None = None
-    content_type: str | None = None
-    headers: dict[str, str] = {}
-    metadata: dict[str, str] = {}
-    tags: dict[str, str] = {}
-    checksums: dict[str, str] = {}
-    inline: bytes | None = None
-    blob: str | None = None
-
-    def state(self) -> ObjectState:
-        """What a change tells of the object."""
-        return ObjectState(
-            status=self.status,
-            size_bytes=self.size_bytes,
-            etag=self.etag,
-            version_id=self.version_id,
-            content_type=self.content_type,
-            metadata=self.metadata,
-            tags=self.tags,
-        )
-
-
-class ListedObject(msgspec.Struct, frozen=True, gc=False):
-    """A line of a listing."""
-
-    key: str
-    size_bytes: int
-    etag: str
-    created_at_ns: int
-
-
-class Page(msgspec.Struct, frozen=True):
-    """A page of a listing, in the order of the keys' UTF-8 bytes; `next_after` is None on the last page."""
-
-    objects: list[ListedObject]
-    common_prefixes: list[str]
-    next_after: str | None
+from bucketwire.metabase.values import (
+    ALWAYS,
+    Bucket,
+    Condition,
+    Deleted,
+    Key,
+    NewObject,
+    Offset,
+    Page,
+    Parked,
+    Part,
+    QueueStats,
+    Settlement,
+    Slice,
+    StoredObject,
+    TopicHealth,
+    Upload,
+    UploadPage,
+    User,
+)
 
 
 class Buckets(Protocol):
@@ -129,36 +58,166 @@ class Buckets(Protocol):
         ...
 
     def delete(self, name: str) -> None:
-        """Remove an empty bucket and retire its rules; `Conflict` with BucketNotEmpty, `NotFound`."""
+        """Remove an empty bucket and retire its rules; `Conflict` with BucketNotEmpty, `NotFound`.
+
+        Versions and delete markers count as content; uploads under way do not, and are aborted.
+        """
+        ...
+
+    def set_versioning(self, name: str, versioning: Versioning) -> None:
+        """Set the versioning state, for the next write on."""
+        ...
+
+    def set_document(self, name: str, kind: str, document: str | None) -> None:
+        """Keep a document of the bucket's configuration, such as `lifecycle` or `acl`; None removes it."""
+        ...
+
+    def document(self, name: str, kind: str) -> str | None:
+        """The document, if there is one; `NotFound` with NoSuchBucket."""
+        ...
+
+    def with_document(self, kind: str) -> list[tuple[Bucket, str]]:
+        """All buckets that have such a document."""
         ...
 
 
 class Objects(Protocol):
-    """Objects, and the one change that each mutation of them commits with itself."""
+    """Objects, and the one change that each mutation of one commits with itself.
 
-    def put(self, bucket: str, new: NewObject, operation: Operation, origin: Origin) -> StoredObject:
-        """Commit the object in place of what had its key."""
+    A missing bucket is `NotFound` with NoSuchBucket. A condition that does not hold is `InvalidRequest` with
+    PreconditionFailed, and nothing changes.
+    """
+
+    def put(
+        self,
+        bucket: str,
+        new: NewObject,
+        operation: Operation,
+        origin: Origin,
+        condition: Condition = ALWAYS,
+    ) -> StoredObject:
+        """Commit the object: in place of the key's null version, or as a new version."""
         ...
 
-    def get(self, bucket: str, key: str) -> StoredObject:
-        """The current object; `NotFound` with NoSuchBucket or NoSuchKey."""
+    def get(self, bucket: str, key: str, version: str | None = None) -> StoredObject:
+        """The current object, or the version of that id: a delete marker too, look at `is_marker`.
+
+        `NotFound` with NoSuchKey, or NoSuchVersion when a version was named.
+        """
         ...
 
-    def delete(self, bucket: str, key: str, origin: Origin, *, missing_transmits: bool) -> None:
-        """Remove the current object. A key that does not exist is no error; whether it is a
-        change is for the dialect to say, in `missing_transmits`."""
+    def delete(
+        self,
+        bucket: str,
+        key: str,
+        origin: Origin,
+        *,
+        version: str | None = None,
+        missing_transmits: bool,
+        expired: bool = False,
+        condition: Condition = ALWAYS,
+    ) -> Deleted:
+        """Delete the current object, or the version of that id for good.
+
+        Without a version, in a bucket with versioning, that makes a delete marker. A key that does not exist
+        is no error; whether it is a change is for the dialect to say, in `missing_transmits`. `expired`
+        makes the change one of the lifecycle.
+        """
+        ...
+
+    def delete_all_versions(self, bucket: str, key: str, origin: Origin) -> int:
+        """Remove all versions of the key and its delete markers, each a change; how many there were."""
+        ...
+
+    def move(self, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
+        """Move the current object: Copy at the destination and Delete at the source, in one transaction.
+
+        `NotFound` with NoSuchKey. Moving a key onto itself is `InvalidRequest`.
+        """
+        ...
+
+    def set_tags(
+        self, bucket: str, key: str, version: str | None, tags: dict[str, str], origin: Origin
+    ) -> StoredObject:
+        """Set the tags of the object; no tags is a removal of them."""
+        ...
+
+    def set_acl(self, bucket: str, key: str, version: str | None, acl: str) -> StoredObject:
+        """Set the canned ACL of the object."""
         ...
 
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
-        """Up to `limit` keys and common prefixes that sort behind `after`."""
+        """Up to `limit` current objects and common prefixes that sort behind `after`."""
+        ...
+
+    def versions_page(
+        self, bucket: str, *, prefix: str, delimiter: str, after: str, after_version: int | None, limit: int
+    ) -> Page:
+        """Up to `limit` versions, delete markers and common prefixes.
+
+        Behind `after`, or, with `after_version`, behind that version of the key `after`.
+        """
+        ...
+
+    def expired_versions(self, bucket: str, *, prefix: str, after: str, limit: int) -> list[StoredObject]:
+        """All versions of up to `limit` keys behind `after`, newest first within a key: for the lifecycle."""
         ...
 
     def dropped_blobs(self, limit: int) -> list[str]:
-        """Names of blobs that no committed object uses any more: safe to remove."""
+        """Names of blobs that no committed object or upload uses any more: safe to remove."""
         ...
 
     def forget_blobs(self, names: Sequence[str]) -> None:
         """The bytes of these dropped blobs are gone; calling it twice is harmless."""
+        ...
+
+    def unknown_blobs(self, names: Sequence[str]) -> list[str]:
+        """Those of the names that no object, part or dropped blob has: orphans, if they are old."""
+        ...
+
+
+class Uploads(Protocol):
+    """Multipart uploads. None of this is a change until an upload is completed."""
+
+    def create(self, bucket: str, upload: Upload) -> Upload:
+        """Start an upload; its `created_at_ns` is set here."""
+        ...
+
+    def get(self, bucket: str, key: str, upload_id: str) -> Upload:
+        """The upload; `NotFound` with NoSuchUpload."""
+        ...
+
+    def put_part(self, bucket: str, key: str, upload_id: str, part: Part) -> Part:
+        """Add the part, in place of one of its number; `NotFound` with NoSuchUpload."""
+        ...
+
+    def parts(self, bucket: str, key: str, upload_id: str, *, after: int, limit: int) -> list[Part]:
+        """Up to `limit` parts with numbers above `after`."""
+        ...
+
+    def page(
+        self, bucket: str, *, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
+    ) -> UploadPage:
+        """Up to `limit` uploads and common prefixes behind that key and upload."""
+        ...
+
+    def complete(
+        self,
+        bucket: str,
+        upload_id: str,
+        new: NewObject,
+        parts: Sequence[Part],
+        origin: Origin,
+        condition: Condition = ALWAYS,
+    ) -> StoredObject:
+        """Commit the object made of these parts, and end the upload: one change.
+
+        `InvalidRequest` with InvalidPart when a part is not as it was when it was read.
+        """
+        ...
+
+    def abort(self, bucket: str, key: str, upload_id: str) -> None:
+        """End the upload and drop its parts; `NotFound` with NoSuchUpload."""
         ...
 
 
@@ -254,46 +313,6 @@ class Cursors(Protocol):
         ...
 
 
-class Parked(msgspec.Struct, frozen=True):
-    """A message that waits for its next attempt."""
-
-    id: int
-    message: Message
-    attempts: int
-    parked_at_ns: int
-    due_at_ns: int
-    reason: str
-
-
-class TopicHealth(msgspec.Struct, frozen=True):
-    """What is known of a topic's destination: `failures` in a row, and when to probe it again."""
-
-    topic_arn: str
-    failures: int = 0
-    retry_at_ns: int = 0
-    reason: str = ""
-
-
-class QueueStats(msgspec.Struct, frozen=True):
-    """The parked messages of a topic."""
-
-    topic_arn: str
-    entries: int
-    size_bytes: int
-    oldest_at_ns: int
-    failures: int
-
-
-class Settlement(msgspec.Struct, frozen=True):
-    """What became of parked messages that were tried: written as a whole or not at all."""
-
-    delivered: list[int] = []
-    retried: list[tuple[int, int, str]] = []
-    """(id, due_at_ns, reason); counts as one more attempt."""
-    buried: list[tuple[int, str]] = []
-    """(id, reason); moved to the dead letters."""
-
-
 class Queue(Protocol):
     """Parked messages, the health of topics, and dead letters."""
 
@@ -334,11 +353,37 @@ class Queue(Protocol):
         ...
 
 
+class Users(Protocol):
+    """Users and their keys."""
+
+    def create(self, user: User, key: Key) -> User:
+        """Add a user with a first key; `Conflict` when the name in that tenant, or the key, is taken."""
+        ...
+
+    def named(self, name: str, tenant: str) -> User:
+        """The user; `NotFound` with NoSuchUser."""
+        ...
+
+    def all(self) -> list[tuple[User, list[str]]]:
+        """Every user, by tenant and name, with the access keys it has."""
+        ...
+
+    def remove(self, user_id: str) -> None:
+        """Remove a user and its keys; `Conflict` while it owns buckets."""
+        ...
+
+    def find_key(self, access_key: str) -> tuple[User, Key] | None:
+        """Whose key it is."""
+        ...
+
+
 class Metabase(Protocol):
     """A backend: its parts, opened together."""
 
     buckets: Buckets
     objects: Objects
+    uploads: Uploads
+    users: Users
     rules: Rules
     topics: Topics
     changes: Changes

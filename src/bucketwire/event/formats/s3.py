@@ -91,7 +91,7 @@ def _told(change: ObjectChange, *, removed: bool, dialect: Dialect) -> ObjectSta
     """The state whose size and eTag the record tells, if it tells any."""
     if not removed:
         return change.new
-    return change.old if dialect.removed_carries_state else None
+    return (change.old or change.previous) if dialect.removed_carries_state else None
 
 
 def _pairs(values: dict[str, str]) -> list[dict[str, str]]:
