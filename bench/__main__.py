@@ -20,7 +20,8 @@ from bucketwire.event.dialect import AWS
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import matching
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, NewObject, Slice
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import NewObject, Slice
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered
 from wire import System, descendants
@@ -165,7 +166,7 @@ def _fill(metabase: Metabase, bucket: str, count: int) -> None:
     origin = Origin("bench", "127.0.0.1", "0" * 16, "host")
 
     def put(number: int) -> None:
-        new = NewObject(f"fill/{number}", 1024, "0" * 32, inline=b"x" * 1024)
+        new = NewObject(f"fill/{number}", 1024, "0" * 32, "bench", inline=b"x" * 1024)
         metabase.objects.put(bucket, new, Operation.PUT, origin)
 
     with ThreadPoolExecutor(32) as pool:

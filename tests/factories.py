@@ -5,7 +5,7 @@ from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Filter, Rule
 from bucketwire.event.topic import Topic
-from bucketwire.metabase.base import NewObject
+from bucketwire.metabase.values import NewObject, Segment
 
 TOPIC_ARN = "arn:aws:sns:us-east-1:000000000000:videos"
 
@@ -67,8 +67,9 @@ def new_object(key: str = "video.mp4", content: bytes = b"hello", *, blob: str |
         key,
         len(content),
         "5d41402abc4b2a76b9719d911017c592",
+        "owner-1",
         content_type="video/mp4",
         metadata={"project": "blue"},
         inline=None if blob else content,
-        blob=blob,
+        segments=(Segment(blob, len(content)),) if blob else (),
     )

@@ -6,6 +6,7 @@ is written beside, flushed and renamed, so that a name that was given out has it
 
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import IO, Any, Protocol
@@ -65,6 +66,13 @@ class Blobs:
             raise _unavailable() from problem
         return stream
 
+    def open_run(self, run: Sequence[tuple[str, int]], offset: int = 0) -> "Readable":
+        """A stream over several blobs, one after the other: (name, size) each; FileNotFoundError."""
+        rest = list(run)
+        while len(rest) > 1 and offset >= rest[0][1]:
+            offset -= rest.pop(0)[1]
+        return _Run(self, self.open(rest[0][0], offset), [name for name, _ in rest[1:]])
+
     def remove(self, name: str) -> None:
         """Give up the blob's bytes. Calling it twice is harmless."""
         try:
@@ -75,6 +83,38 @@ class Blobs:
 
     def _path(self, name: str) -> str:
         return str(self._root / name[:2] / name)
+
+
+class Readable(Protocol):
+    """What a stream of bytes is read from."""
+
+    def read(self, count: int) -> bytes:
+        """Up to that many bytes; none at the end."""
+        ...
+
+    def close(self) -> None:
+        """Give it up."""
+        ...
+
+
+class _Run:
+    """Blobs read one after the other; each is opened when the one before it has ended."""
+
+    def __init__(self, blobs: Blobs, stream: IO[bytes], names: list[str]) -> None:
+        self._blobs = blobs
+        self._stream = stream
+        self._names = names
+
+    def read(self, count: int) -> bytes:
+        piece = self._stream.read(count)
+        while not piece and self._names:
+            self._stream.close()
+            self._stream = self._blobs.open(self._names.pop(0))
+            piece = self._stream.read(count)
+        return piece
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 class _LocalWriter:

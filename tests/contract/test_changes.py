@@ -11,7 +11,8 @@ from bucketwire.errors import ChangesTrimmed
 from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, Offset, Slice
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Offset, Slice
 from factories import new_object, origin, rule
 
 ALL = 1_000_000

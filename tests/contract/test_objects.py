@@ -8,7 +8,8 @@ from bucketwire.errors import NotFound
 from bucketwire.event.change import ObjectChange, decode_change
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule
-from bucketwire.metabase.base import Metabase, Slice
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Slice
 from factories import new_object, origin, rule
 
 

@@ -1,7 +1,8 @@
 """The contracts of `Queue` and `Cursors`: what the pipeline must not forget."""
 
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, Settlement, TopicHealth
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Settlement, TopicHealth
 from factories import TOPIC_ARN, message
 
 OTHER_ARN = TOPIC_ARN + "-other"

@@ -9,7 +9,8 @@ from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule, matching
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, Slice
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Slice
 from factories import new_object, origin, rule
 
 

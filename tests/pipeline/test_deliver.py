@@ -8,7 +8,8 @@ import pytest
 from bucketwire.config import PipelineSettings
 from bucketwire.errors import Unavailable
 from bucketwire.event.message import Message
-from bucketwire.metabase.base import Metabase, Slice, TopicHealth
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Slice, TopicHealth
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker

@@ -8,7 +8,7 @@ from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.protocol.faults import not_implemented
 from bucketwire.gateway.protocol.serialize import location_document
 from bucketwire.gateway.services import Call, Operation, Reply, takes
-from bucketwire.metabase.base import Bucket
+from bucketwire.metabase.values import Bucket
 from bucketwire.metainfo.buckets import bucket_region, check_bucket_name, usable_bucket
 
 _MAX_BUCKETS = 10_000

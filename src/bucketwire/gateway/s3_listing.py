@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from bucketwire.errors import InvalidRequest
 from bucketwire.gateway.services import Call, Operation, Reply, takes
-from bucketwire.metabase.base import ListedObject, Page
+from bucketwire.metabase.values import ListedObject, Page
 from bucketwire.metainfo.buckets import usable_bucket
 
 _MAX_KEYS = 1000

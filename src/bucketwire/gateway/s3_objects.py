@@ -7,7 +7,7 @@ from bucketwire.errors import CallError, InvalidRequest, Unavailable
 from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway.body import ObjectBody, Verified
 from bucketwire.gateway.services import Call, Operation, Reply, takes
-from bucketwire.metabase.base import NewObject, StoredObject
+from bucketwire.metabase.values import NewObject, Segment, StoredObject
 from bucketwire.metainfo.buckets import usable_bucket
 
 MAX_METADATA_BYTES = 2048
@@ -102,12 +102,13 @@ def _commit(call: Call, verified: Verified, inline: bytes | None, blob: str | No
         key=call.key,
         size_bytes=verified.size_bytes,
         etag=verified.etag,
+        owner_id=call.user_id,
         content_type=headers.get("content-type"),
         headers=_content_headers(headers),
         metadata=call.input["Metadata"],
         checksums=verified.checksums,
         inline=inline,
-        blob=blob,
+        segments=(Segment(blob, verified.size_bytes),) if blob else (),
     )
     return metabase.objects.put(call.bucket, new, Mutation.PUT, call.origin())
 

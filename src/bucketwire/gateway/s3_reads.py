@@ -4,14 +4,15 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, Any
+from typing import Any
 
+from bucketwire.blobs import Readable
 from bucketwire.errors import InvalidRequest
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.protocol.values import http_date
 from bucketwire.gateway.s3_objects import checksum_members
 from bucketwire.gateway.services import Call, Operation, Reply, Services, takes
-from bucketwire.metabase.base import StoredObject
+from bucketwire.metabase.values import StoredObject
 from bucketwire.metainfo.buckets import usable_bucket
 
 _PIECE_BYTES = 256 * 1024
@@ -51,7 +52,7 @@ async def get_object(call: Call) -> Reply:
     if _not_modified(call.input, stored):
         return Answer(304, _identity(stored))
     part = _part(call.request.headers.get("range"), stored.size_bytes)
-    if stored.blob is None:
+    if not stored.segments:
         content = (stored.inline or b"")[part.start : part.start + part.length]
         return Answer(_status(part), _headers(call, stored, part), content)
     return await _streamed(call, stored, part)
@@ -65,15 +66,16 @@ def _stored(call: Call) -> StoredObject:
 async def _streamed(call: Call, stored: StoredObject, part: Part) -> Reply:
     services = call.services
     try:
-        file = await services.run(services.blobs.open, stored.blob or "", part.start)
+        run = [(segment.blob, segment.size_bytes) for segment in stored.segments]
+        file = await services.run(services.blobs.open_run, run, part.start)
     except FileNotFoundError:
-        if (await services.run(_stored, call)).blob == stored.blob:
+        if (await services.run(_stored, call)).segments == stored.segments:
             raise
         return await get_object(call)  # it was replaced since it was looked up
     return Answer(_status(part), _headers(call, stored, part), stream=_pieces(services, file, part.length))
 
 
-async def _pieces(services: Services, file: IO[bytes], length: int) -> AsyncIterator[bytes]:
+async def _pieces(services: Services, file: Readable, length: int) -> AsyncIterator[bytes]:
     try:
         while length > 0:
             piece = await services.run(file.read, min(length, _PIECE_BYTES))

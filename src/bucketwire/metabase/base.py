@@ -159,7 +159,7 @@ class Objects(Protocol):
         """
         ...
 
-    def expired_versions(self, bucket: str, *, prefix: str, after: str, limit: int) -> list[StoredObject]:
+    def versions_of_keys(self, bucket: str, *, prefix: str, after: str, limit: int) -> list[StoredObject]:
         """All versions of up to `limit` keys behind `after`, newest first within a key: for the lifecycle."""
         ...
 
@@ -180,7 +180,7 @@ class Uploads(Protocol):
     """Multipart uploads. None of this is a change until an upload is completed."""
 
     def create(self, bucket: str, upload: Upload) -> Upload:
-        """Start an upload; its `created_at_ns` is set here."""
+        """Start an upload. `created_at_ns` is set here, and put before the id, so that ids sort by it."""
         ...
 
     def get(self, bucket: str, key: str, upload_id: str) -> Upload:

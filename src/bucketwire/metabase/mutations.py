@@ -37,7 +37,23 @@ _MARKER_MADE = {False: Operation.DELETE_MARKER_CREATED, True: Operation.EXPIRATI
 _DELETED = {False: Operation.DELETE, True: Operation.EXPIRATION_DELETE}
 
 
-class Rows(Protocol):
+class Versions(Protocol):
+    """The statements that find a version of a key."""
+
+    def latest(self, bucket_id: str, key: str) -> StoredObject | None:
+        """The row of the key with the greatest version."""
+        ...
+
+    def null_version(self, bucket_id: str, key: str) -> StoredObject | None:
+        """The row of the key that is the null version."""
+        ...
+
+    def exact(self, bucket_id: str, key: str, version: int) -> StoredObject | None:
+        """The row of that version, unless it is the null version."""
+        ...
+
+
+class Rows(Versions, Protocol):
     """The statements of one transaction. `lock` makes those of one key wait for each other."""
 
     def bucket(self, name: str) -> tuple[Bucket, int]:
@@ -54,18 +70,6 @@ class Rows(Protocol):
 
     def stamp_ns(self) -> int:
         """A time later than any given before for the keys that are locked."""
-        ...
-
-    def latest(self, bucket_id: str, key: str) -> StoredObject | None:
-        """The row of the key with the greatest version."""
-        ...
-
-    def null_version(self, bucket_id: str, key: str) -> StoredObject | None:
-        """The row of the key that is the null version."""
-        ...
-
-    def exact(self, bucket_id: str, key: str, version: int) -> StoredObject | None:
-        """The row of that version, unless it is the null version."""
         ...
 
     def all_versions(self, bucket_id: str, key: str) -> list[StoredObject]:
@@ -190,7 +194,7 @@ def set_acl(rows: Rows, bucket: str, key: str, version: str | None, acl: str) ->
     return after
 
 
-def find_version(rows: Rows, bucket: Bucket, key: str, version: str | None) -> StoredObject | None:
+def find_version(rows: Versions, bucket: Bucket, key: str, version: str | None) -> StoredObject | None:
     """The current row, or the one that a version id names."""
     if version is None:
         return rows.latest(bucket.id, key)
@@ -200,7 +204,7 @@ def find_version(rows: Rows, bucket: Bucket, key: str, version: str | None) -> S
     return rows.exact(bucket.id, key, number)
 
 
-def found_version(rows: Rows, bucket: Bucket, key: str, version: str | None) -> StoredObject:
+def found_version(rows: Versions, bucket: Bucket, key: str, version: str | None) -> StoredObject:
     """Likewise; `NotFound` with NoSuchKey or NoSuchVersion."""
     found = find_version(rows, bucket, key, version)
     if found is None:
@@ -208,7 +212,7 @@ def found_version(rows: Rows, bucket: Bucket, key: str, version: str | None) -> 
     return found
 
 
-def present(rows: Rows, bucket: Bucket, key: str, version: str | None) -> StoredObject:
+def present(rows: Versions, bucket: Bucket, key: str, version: str | None) -> StoredObject:
     """Likewise, and not a delete marker."""
     found = found_version(rows, bucket, key, version)
     if found.is_marker:

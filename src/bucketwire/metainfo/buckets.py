@@ -3,7 +3,8 @@
 import re
 
 from bucketwire.errors import Denied, InvalidRequest
-from bucketwire.metabase.base import Bucket, Buckets
+from bucketwire.metabase.base import Buckets
+from bucketwire.metabase.values import Bucket
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+", re.ASCII)

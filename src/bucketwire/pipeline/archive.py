@@ -18,7 +18,8 @@ from bucketwire.event.change import Origin
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, NewObject
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import NewObject
 from bucketwire.pipeline.job import start_queries, stop_queries
 from bucketwire.pipeline.session import archive_path, close_session, start_session
 
@@ -65,7 +66,7 @@ def _exercise(session: SparkSession, settings: PipelineSettings) -> None:
 def _commit_change(metabase: Metabase) -> None:
     metabase.buckets.create("archive", "archive", "us-east-1")
     metabase.rules.edit("archive", lambda _: [Rule("archive", _NOWHERE, ("s3:ObjectCreated:*",))])
-    empty = NewObject(key="key", size_bytes=0, etag="", inline=b"")
+    empty = NewObject(key="key", size_bytes=0, etag="", owner_id="", inline=b"")
     metabase.objects.put("archive", empty, Operation.PUT, Origin("", "", "", ""))
 
 

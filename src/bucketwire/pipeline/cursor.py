@@ -11,7 +11,8 @@ from threading import Condition, Thread
 from bucketwire.config import CONSUMER
 from bucketwire.errors import Unavailable
 from bucketwire.log import get_logger
-from bucketwire.metabase.base import Changes, Cursors, Offset
+from bucketwire.metabase.base import Changes, Cursors
+from bucketwire.metabase.values import Offset
 
 SAVE_EVERY_SECONDS = 0.1
 BEAT_EVERY_SECONDS = 1.0

@@ -23,7 +23,8 @@ from bucketwire.event.change import decode_change
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.log import logs_json
-from bucketwire.metabase.base import Queue, TopicHealth
+from bucketwire.metabase.base import Queue
+from bucketwire.metabase.values import TopicHealth
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.routing import Address
 from bucketwire.pipeline.worker import Worker, open_worker

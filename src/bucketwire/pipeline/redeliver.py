@@ -20,7 +20,8 @@ from bucketwire.config import PipelineSettings
 from bucketwire.errors import ConfigError
 from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, Parked, Settlement, TopicHealth
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Parked, Settlement, TopicHealth
 from bucketwire.pipeline.deliver import LONGEST_WAIT_SECONDS, Batches, summary
 from bucketwire.pipeline.outcomes import Tally, log, sort_outcomes
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options

@@ -27,7 +27,8 @@ from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.errors import ChangesTrimmed
 from bucketwire.log import configure_logging, get_logger
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, Offset, Slice
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Offset, Slice
 from bucketwire.pipeline.cursor import CursorKeeper
 from bucketwire.pipeline.session import CHUNK_ROWS
 from bucketwire.pipeline.stopping import stop_asked

@@ -5,7 +5,8 @@ from typing import cast
 import pytest
 
 from bucketwire.errors import CallError, Denied
-from bucketwire.metabase.base import Bucket, Buckets
+from bucketwire.metabase.base import Buckets
+from bucketwire.metabase.values import Bucket
 from bucketwire.metainfo.buckets import bucket_region, check_bucket_name, usable_bucket
 
 

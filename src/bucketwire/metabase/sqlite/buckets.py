@@ -4,14 +4,32 @@ import uuid
 
 from bucketwire.errors import Conflict, NotFound
 from bucketwire.event.change import Versioning
-from bucketwire.metabase.base import Bucket
 from bucketwire.metabase.sqlite.connection import Execute, Readers, Row
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.values import Bucket
 
 _COLUMNS = "id, name, owner_id, region, created_at_ns, versioning, revision"
 _INSERT = f"INSERT INTO buckets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 0)"  # noqa: S608 - constants only
 _BY_NAME = f"SELECT {_COLUMNS} FROM buckets WHERE name = ?"  # noqa: S608 - likewise
 _BY_OWNER = f"SELECT {_COLUMNS} FROM buckets WHERE owner_id = ? ORDER BY name"  # noqa: S608 - likewise
+
+_WITH_DOCUMENT = f"""
+SELECT {_COLUMNS}, document FROM bucket_documents JOIN buckets ON buckets.id = bucket_id
+WHERE kind = ? ORDER BY name
+"""  # noqa: S608 - likewise
+_SET_DOCUMENT = """
+INSERT INTO bucket_documents (bucket_id, kind, document) VALUES (?, ?, ?)
+ON CONFLICT (bucket_id, kind) DO UPDATE SET document = excluded.document
+"""
+_UPLOADS = "(SELECT id FROM uploads WHERE bucket_id = ?)"
+_DELETE_CONTENT = (
+    f"INSERT OR IGNORE INTO dropped_blobs SELECT blob FROM parts WHERE upload_id IN {_UPLOADS}",  # noqa: S608
+    f"DELETE FROM used_blobs WHERE name IN (SELECT blob FROM parts WHERE upload_id IN {_UPLOADS})",  # noqa: S608
+    f"DELETE FROM parts WHERE upload_id IN {_UPLOADS}",  # noqa: S608
+    "DELETE FROM uploads WHERE bucket_id = ?",
+    "DELETE FROM bucket_documents WHERE bucket_id = ?",
+)
+"""What goes with a bucket: its uploads, whose bytes are dropped, and its documents."""
 
 
 class SqliteBuckets:
@@ -44,6 +62,43 @@ class SqliteBuckets:
         """The owner's buckets."""
         return [_bucket_from_row(row) for row in self._readers.rows(_BY_OWNER, (owner_id,))]
 
+    def set_versioning(self, name: str, versioning: Versioning) -> None:
+        """Set the versioning state."""
+
+        def job(transaction: Transaction) -> None:
+            found, _ = find_bucket(transaction.execute, name)
+            transaction.execute(
+                "UPDATE buckets SET versioning = ? WHERE id = ?", (versioning.value, found.id)
+            )
+
+        self._writer.run(job)
+
+    def set_document(self, name: str, kind: str, document: str | None) -> None:
+        """Keep or remove a document."""
+
+        def job(transaction: Transaction) -> None:
+            found, _ = find_bucket(transaction.execute, name)
+            if document is None:
+                transaction.execute(
+                    "DELETE FROM bucket_documents WHERE bucket_id = ? AND kind = ?", (found.id, kind)
+                )
+            else:
+                transaction.execute(_SET_DOCUMENT, (found.id, kind, document))
+
+        self._writer.run(job)
+
+    def document(self, name: str, kind: str) -> str | None:
+        """The document, if there is one."""
+        found, _ = find_bucket(self._readers.execute, name)
+        row = self._readers.row(
+            "SELECT document FROM bucket_documents WHERE bucket_id = ? AND kind = ?", (found.id, kind)
+        )
+        return row[0] if row else None
+
+    def with_document(self, kind: str) -> list[tuple[Bucket, str]]:
+        """All buckets that have such a document."""
+        return [(_bucket_from_row(row[:-1]), row[-1]) for row in self._readers.rows(_WITH_DOCUMENT, (kind,))]
+
     def delete(self, name: str) -> None:
         """Remove an empty bucket; its rules stay as history."""
 
@@ -61,6 +116,8 @@ class SqliteBuckets:
                 "UPDATE rules SET retired_at_ns = ? WHERE bucket_id = ? AND retired_at_ns IS NULL",
                 (transaction.stamp_ns(), found.id),
             )
+            for statement in _DELETE_CONTENT:
+                transaction.execute(statement, (found.id,))
             transaction.execute("DELETE FROM buckets WHERE id = ?", (found.id,))
 
         self._writer.run(job)

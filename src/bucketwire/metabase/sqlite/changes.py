@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bucketwire.errors import ChangesTrimmed
-from bucketwire.metabase.base import Offset, Slice
 from bucketwire.metabase.sqlite.connection import Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.values import Offset, Slice
 
 _TICK_SECONDS = 0.003
 _READ_ROWS = 2_000

@@ -1,8 +1,8 @@
 """How far each consumer of the change stream has come."""
 
-from bucketwire.metabase.base import Offset
 from bucketwire.metabase.sqlite.connection import Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.values import Offset
 
 _SAVE = """
 INSERT INTO cursors (consumer, position, alive_at_ns) VALUES (?, ?, ?)

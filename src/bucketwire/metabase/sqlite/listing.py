@@ -1,55 +1,77 @@
-"""Pages of a listing, with common prefixes folded by jumping over them on the index."""
+"""The queries behind the pages of objects, of versions and of uploads."""
 
-from bucketwire.metabase.base import ListedObject, Page
-from bucketwire.metabase.sqlite.connection import Readers
+import msgspec
 
-_LAST = chr(0x10FFFF)
-_READ_ROWS = 1_000
-_ROWS = """
-SELECT object_key, size_bytes, etag, created_at_ns FROM objects
-WHERE bucket_id = ? AND object_key > ? AND object_key >= ? ORDER BY object_key LIMIT ?
-"""
+from bucketwire.metabase.listing import fold
+from bucketwire.metabase.sqlite.connection import Readers, Row
+from bucketwire.metabase.values import MARKERS, NULL_VERSIONS, ListedObject, Page, version_id
+
+_COLUMNS = "object_key, version, status, size_bytes, etag, created_at_ns, owner_id, described -> 'checksums'"
+_CURRENT = f"""
+SELECT {_COLUMNS}, 1 FROM objects AS this
+WHERE bucket_id = ? AND object_key > ? AND object_key >= ? AND status IN (3, 4)
+  AND NOT EXISTS (SELECT 1 FROM objects AS newer WHERE newer.bucket_id = this.bucket_id
+                  AND newer.object_key = this.object_key AND newer.version > this.version)
+ORDER BY object_key LIMIT ?
+"""  # noqa: S608 - constants
+_VERSIONS = f"""
+SELECT {_COLUMNS}, NOT EXISTS (SELECT 1 FROM objects AS newer WHERE newer.bucket_id = this.bucket_id
+                  AND newer.object_key = this.object_key AND newer.version > this.version)
+FROM objects AS this
+WHERE bucket_id = ?1 AND object_key >= ?2 AND (object_key > ?2 OR version < ?3) AND object_key >= ?4
+ORDER BY object_key, version DESC LIMIT ?5
+"""  # noqa: S608 - constants
+_NO_VERSION = -1
+"""Behind every version of a key, since versions go from the greatest to the smallest."""
 
 
 def list_page(
     readers: Readers, bucket_id: str, *, prefix: str, delimiter: str, after: str, limit: int
 ) -> Page:
-    """Up to `limit` keys and common prefixes behind `after`."""
-    objects: list[ListedObject] = []
-    folded: list[str] = []
-    ended = _folded_by(after)
-    while len(objects) + len(folded) <= limit:
-        rows = readers.rows(_ROWS, (bucket_id, after, prefix, min(_READ_ROWS, limit + 1)))
-        for row in rows:
-            listed = ListedObject(row[0], row[1], row[2], row[3])
-            if not listed.key.startswith(prefix):
-                return Page(objects, folded, None)
-            common = _common_prefix(listed.key, prefix, delimiter)
-            if common is not None and common == ended:
-                after = listed.key
-                continue
-            if len(objects) + len(folded) == limit:
-                return Page(objects, folded, after)
-            if common is None:
-                objects.append(listed)
-                after = listed.key
-            else:
-                folded.append(common)
-                ended, after = common, common + _LAST
-                break  # jump behind the prefix
-        else:
-            if len(rows) < min(_READ_ROWS, limit + 1):
-                return Page(objects, folded, None)
-    return Page(objects, folded, after)
+    """Current objects."""
+
+    def fetch(key: str, _: int, count: int) -> list[tuple[str, int, ListedObject]]:
+        return [_listed(row) for row in readers.rows(_CURRENT, (bucket_id, key, prefix, count))]
+
+    found = fold(fetch, prefix=prefix, delimiter=delimiter, after=(after, 0), beyond=_NO_VERSION, limit=limit)
+    return Page(found.items, found.common_prefixes, found.end[0] if found.end else None)
 
 
-def _common_prefix(key: str, prefix: str, delimiter: str) -> str | None:
-    if not delimiter:
-        return None
-    at = key.find(delimiter, len(prefix))
-    return key[: at + len(delimiter)] if at >= 0 else None
+def list_versions(
+    readers: Readers,
+    bucket_id: str,
+    *,
+    prefix: str,
+    delimiter: str,
+    after: str,
+    after_version: int | None,
+    limit: int,
+) -> Page:
+    """All versions and delete markers."""
+
+    def fetch(key: str, version: int, count: int) -> list[tuple[str, int, ListedObject]]:
+        return [_listed(row) for row in readers.rows(_VERSIONS, (bucket_id, key, version, prefix, count))]
+
+    start = (after, _NO_VERSION if after_version is None else after_version)
+    found = fold(fetch, prefix=prefix, delimiter=delimiter, after=start, beyond=_NO_VERSION, limit=limit)
+    key, version = found.end or (None, None)
+    return Page(found.items, found.common_prefixes, key, version)
 
 
-def _folded_by(after: str) -> str | None:
-    """The common prefix that the page before ended with, if it did."""
-    return after[: -len(_LAST)] if after.endswith(_LAST) else None
+def _listed(row: Row) -> tuple[str, int, ListedObject]:
+    key, version, status, size_bytes, etag, created_at_ns, owner_id, checksums, is_latest = row
+    listed = ListedObject(
+        key=key,
+        size_bytes=size_bytes,
+        etag=etag,
+        created_at_ns=created_at_ns,
+        owner_id=owner_id,
+        version_id=None if status in NULL_VERSIONS else version_id(version),
+        is_latest=bool(is_latest),
+        is_marker=status in MARKERS,
+        checksum_algorithms=tuple(_names(checksums)) if checksums else (),
+    )
+    return key, version, listed
+
+
+_names = msgspec.json.Decoder(dict[str, str]).decode

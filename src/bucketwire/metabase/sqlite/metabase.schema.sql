@@ -1,3 +1,10 @@
+CREATE TABLE bucket_documents (
+    bucket_id TEXT NOT NULL,
+    kind      TEXT NOT NULL,
+    document  TEXT NOT NULL,
+    PRIMARY KEY (bucket_id, kind)
+) WITHOUT ROWID;
+
 CREATE TABLE buckets (
     id            TEXT PRIMARY KEY,
     name          TEXT NOT NULL UNIQUE,
@@ -25,6 +32,14 @@ CREATE TABLE dropped_blobs (
     name TEXT PRIMARY KEY
 ) WITHOUT ROWID;
 
+CREATE TABLE keys (
+    access_key TEXT PRIMARY KEY,
+    secret_key TEXT NOT NULL,
+    user_id    TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX keys_by_user ON keys (user_id);
+
 CREATE TABLE objects (
     bucket_id     TEXT NOT NULL,
     object_key    TEXT NOT NULL,
@@ -33,14 +48,20 @@ CREATE TABLE objects (
     size_bytes    INTEGER NOT NULL,
     etag          TEXT NOT NULL,
     created_at_ns INTEGER NOT NULL,
-    version_id    TEXT,
     content_type  TEXT,
     described     TEXT NOT NULL,
-    blob          TEXT,
     inline        BLOB
-);
+, owner_id TEXT NOT NULL DEFAULT '', acl TEXT NOT NULL DEFAULT 'private', segments TEXT);
 
 CREATE UNIQUE INDEX objects_by_key ON objects (bucket_id, object_key, version);
+
+CREATE TABLE parts (
+    upload_id     TEXT NOT NULL,
+    number        INTEGER NOT NULL,
+    blob          TEXT NOT NULL,
+    part          TEXT NOT NULL,
+    PRIMARY KEY (upload_id, number)
+) WITHOUT ROWID;
 
 CREATE TABLE rules (
     bucket_id     TEXT NOT NULL,
@@ -66,4 +87,26 @@ CREATE INDEX topics_by_version ON topics (version);
 CREATE TABLE trimmed (
     one      INTEGER PRIMARY KEY CHECK (one = 1),
     position INTEGER NOT NULL
+);
+
+CREATE TABLE uploads (
+    id            TEXT PRIMARY KEY,
+    bucket_id     TEXT NOT NULL,
+    object_key    TEXT NOT NULL,
+    created_at_ns INTEGER NOT NULL,
+    upload        TEXT NOT NULL
+);
+
+CREATE UNIQUE INDEX uploads_by_key ON uploads (bucket_id, object_key, created_at_ns, id);
+
+CREATE TABLE used_blobs (
+    name TEXT PRIMARY KEY
+) WITHOUT ROWID;
+
+CREATE TABLE users (
+    id            TEXT PRIMARY KEY,
+    name          TEXT NOT NULL,
+    tenant        TEXT NOT NULL,
+    created_at_ns INTEGER NOT NULL,
+    UNIQUE (tenant, name)
 );

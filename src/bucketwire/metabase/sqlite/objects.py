@@ -1,28 +1,31 @@
-"""Objects, and the one change that each mutation commits with itself.
-
-    find the bucket and its revision -> what stands there now -> write -> change, if a rule accepts it
-
-all in one transaction. The row of an object that is replaced goes away; its blob is noted as dropped
-and removed later, once the commit is on the disk.
-"""
+"""Objects: the rows that `mutations` works with, and the reads beside them."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from bucketwire.errors import NotFound
 from bucketwire.event.change import ObjectChange, Origin, Status, encode_change
 from bucketwire.event.name import Operation
-from bucketwire.event.rule import transmit
-from bucketwire.metabase.base import Bucket, NewObject, Page, StoredObject
+from bucketwire.event.rule import Rule
+from bucketwire.metabase import mutations
 from bucketwire.metabase.sqlite.buckets import find_bucket
-from bucketwire.metabase.sqlite.connection import Execute, Readers
-from bucketwire.metabase.sqlite.listing import list_page
+from bucketwire.metabase.sqlite.connection import Execute, Readers, Row
+from bucketwire.metabase.sqlite.listing import list_page, list_versions
 from bucketwire.metabase.sqlite.rules import SqliteRules
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.values import (
+    ALWAYS,
+    Bucket,
+    Condition,
+    Deleted,
+    NewObject,
+    Page,
+    Segment,
+    StoredObject,
+)
 
 
-class _Described(msgspec.Struct, frozen=True, omit_defaults=True):
+class Described(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is kept of an object as JSON, since nothing is ever looked up by it."""
 
     headers: dict[str, str] = {}
@@ -32,20 +35,96 @@ class _Described(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Described).decode
+_decode_described = msgspec.json.Decoder(Described).decode
+_decode_segments = msgspec.json.Decoder(tuple[Segment, ...]).decode
 
-_CURRENT = """
-SELECT status, size_bytes, etag, created_at_ns, version_id, content_type, described, blob, inline
-FROM objects WHERE bucket_id = ? AND object_key = ? ORDER BY version DESC LIMIT 1
+COLUMNS = (
+    "object_key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, "
+    "described, segments, inline"
+)
+_OF_KEY = f"SELECT {COLUMNS} FROM objects WHERE bucket_id = ? AND object_key = ?"  # noqa: S608 - constants
+_LATEST = _OF_KEY + " ORDER BY version DESC LIMIT 1"
+_NULL_VERSION = _OF_KEY + " AND status IN (3, 6)"
+_EXACT = _OF_KEY + " AND version = ? AND status NOT IN (3, 6)"
+_ALL = _OF_KEY + " ORDER BY version DESC"
+_OF_KEYS = f"""
+SELECT {COLUMNS} FROM objects WHERE bucket_id = ? AND object_key IN (
+    SELECT DISTINCT object_key FROM objects
+    WHERE bucket_id = ? AND object_key > ? AND object_key >= ? AND object_key < ? ORDER BY object_key LIMIT ?
+) ORDER BY object_key, version DESC
+"""  # noqa: S608 - constants
+_INSERT = f"INSERT INTO objects (bucket_id, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_DELETE = "DELETE FROM objects WHERE bucket_id = ? AND object_key = ? AND version = ?"
+_DESCRIBE = """
+UPDATE objects SET described = ?, acl = ? WHERE bucket_id = ? AND object_key = ? AND version = ?
 """
-_INSERT = """
-INSERT INTO objects (bucket_id, object_key, version, status, size_bytes, etag, created_at_ns,
-    content_type, described, blob, inline)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_DELETE = "DELETE FROM objects WHERE bucket_id = ? AND object_key = ?"
+_USE_BLOB = "INSERT OR IGNORE INTO used_blobs (name) VALUES (?)"
 _DROP_BLOB = "INSERT OR IGNORE INTO dropped_blobs (name) VALUES (?)"
 _CHANGE = "INSERT INTO changes (committed_at_ns, change) VALUES (?, ?)"
+_IS_USED = (
+    "SELECT name FROM used_blobs WHERE name = ?1 UNION ALL SELECT name FROM dropped_blobs WHERE name = ?1"
+)
+
+
+class SqliteRows:
+    """Implements `mutations.Rows`. There is one writer, so nothing else is under way: `lock` has no work."""
+
+    def __init__(self, transaction: Transaction, rules: SqliteRules) -> None:
+        self._transaction = transaction
+        self._execute: Execute = transaction.execute
+        self._rules = rules
+        self.stamp_ns = transaction.stamp_ns
+
+    def bucket(self, name: str) -> tuple[Bucket, int]:
+        """The bucket and the revision of its rules."""
+        return find_bucket(self._execute, name)
+
+    def rules(self, bucket_id: str, revision: int) -> Sequence[Rule]:
+        """The rules of that revision."""
+        return self._rules.seen_by(self._execute, bucket_id, revision)
+
+    def lock(self, bucket_id: str, *keys: str) -> None:
+        """The transaction holds the whole file already."""
+
+    def latest(self, bucket_id: str, key: str) -> StoredObject | None:
+        """The row with the greatest version."""
+        return _first(self._execute(_LATEST, (bucket_id, key)).fetchone())
+
+    def null_version(self, bucket_id: str, key: str) -> StoredObject | None:
+        """The null version."""
+        return _first(self._execute(_NULL_VERSION, (bucket_id, key)).fetchone())
+
+    def exact(self, bucket_id: str, key: str, version: int) -> StoredObject | None:
+        """The row of that version."""
+        return _first(self._execute(_EXACT, (bucket_id, key, version)).fetchone())
+
+    def all_versions(self, bucket_id: str, key: str) -> list[StoredObject]:
+        """All rows of the key."""
+        return [stored_from_row(row) for row in self._execute(_ALL, (bucket_id, key)).fetchall()]
+
+    def insert(self, bucket_id: str, stored: StoredObject) -> None:
+        """Add a row, and note which blobs it uses."""
+        self._execute(_INSERT, (bucket_id, *_row_from_stored(stored)))
+        if stored.segments:
+            self._transaction.executemany(_USE_BLOB, [(segment.blob,) for segment in stored.segments])
+
+    def remove(self, bucket_id: str, key: str, version: int) -> None:
+        """Take a row away."""
+        self._execute(_DELETE, (bucket_id, key, version))
+
+    def describe(self, bucket_id: str, stored: StoredObject) -> None:
+        """Write tags and ACL anew."""
+        self._execute(_DESCRIBE, (_described(stored), stored.acl, bucket_id, stored.key, stored.version))
+
+    def drop_blobs(self, names: Sequence[str]) -> None:
+        """Nothing uses these blobs any more."""
+        rows = [(name,) for name in names]
+        self._transaction.executemany(_DROP_BLOB, rows)
+        self._transaction.executemany("DELETE FROM used_blobs WHERE name = ?", rows)
+
+    def append(self, change: ObjectChange) -> None:
+        """Add the change to the stream."""
+        self._execute(_CHANGE, (change.committed_at_ns, encode_change(change)))
 
 
 class SqliteObjects:
@@ -56,73 +135,106 @@ class SqliteObjects:
         self._writer = writer
         self._rules = rules
 
-    def put(self, bucket: str, new: NewObject, operation: Operation, origin: Origin) -> StoredObject:
-        """Commit the object in place of what had its key."""
+    def put(
+        self,
+        bucket: str,
+        new: NewObject,
+        operation: Operation,
+        origin: Origin,
+        condition: Condition = ALWAYS,
+    ) -> StoredObject:
+        """Commit the object."""
+        return self._writer.run(
+            lambda work: mutations.put(self._rows(work), bucket, new, operation, origin, condition)
+        )
 
-        def job(transaction: Transaction) -> StoredObject:
-            found, revision = find_bucket(transaction.execute, bucket)
-            old = _take_away(transaction, found, new.key)
-            stored = _stored(new, transaction.stamp_ns())
-            _insert(transaction, found, stored)
-            self._record(
-                transaction,
-                ObjectChange(
-                    operation=operation,
-                    committed_at_ns=stored.created_at_ns,
-                    bucket=found.ref(),
-                    key=new.key,
-                    origin=origin,
-                    new=stored.state(),
-                    old=old.state() if old else None,
-                    revision=revision,
-                ),
-            )
-            return stored
-
-        return self._writer.run(job)
-
-    def get(self, bucket: str, key: str) -> StoredObject:
-        """The current object."""
+    def get(self, bucket: str, key: str, version: str | None = None) -> StoredObject:
+        """The current object, or a version of it."""
+        reading = _Reading(self._readers)
         found, _ = find_bucket(self._readers.execute, bucket)
-        current = _current(self._readers.execute, found, key)
-        if current is None:
-            raise NotFound("The specified key does not exist.", code="NoSuchKey", fields={"Key": key})
-        return current
+        return mutations.found_version(reading, found, key, version)
 
-    def delete(self, bucket: str, key: str, origin: Origin, *, missing_transmits: bool) -> None:
-        """Remove the current object."""
-
-        def job(transaction: Transaction) -> None:
-            found, revision = find_bucket(transaction.execute, bucket)
-            old = _take_away(transaction, found, key)
-            if old is None and not missing_transmits:
-                return
-            self._record(
-                transaction,
-                ObjectChange(
-                    operation=Operation.DELETE,
-                    committed_at_ns=transaction.stamp_ns(),
-                    bucket=found.ref(),
-                    key=key,
-                    origin=origin,
-                    old=old.state() if old else None,
-                    revision=revision,
-                ),
+    def delete(
+        self,
+        bucket: str,
+        key: str,
+        origin: Origin,
+        *,
+        version: str | None = None,
+        missing_transmits: bool,
+        expired: bool = False,
+        condition: Condition = ALWAYS,
+    ) -> Deleted:
+        """Delete the current object, or a version of it."""
+        return self._writer.run(
+            lambda work: mutations.delete(
+                self._rows(work),
+                bucket,
+                key,
+                origin,
+                version=version,
+                missing_transmits=missing_transmits,
+                expired=expired,
+                condition=condition,
             )
+        )
 
-        self._writer.run(job)
+    def delete_all_versions(self, bucket: str, key: str, origin: Origin) -> int:
+        """Remove all of the key."""
+        return self._writer.run(
+            lambda work: mutations.delete_all_versions(self._rows(work), bucket, key, origin)
+        )
+
+    def move(self, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
+        """Move the current object."""
+        return self._writer.run(
+            lambda work: mutations.move(self._rows(work), bucket, key, to_bucket, to_key, origin)
+        )
+
+    def set_tags(
+        self, bucket: str, key: str, version: str | None, tags: dict[str, str], origin: Origin
+    ) -> StoredObject:
+        """Set the tags of the object."""
+        return self._writer.run(
+            lambda work: mutations.set_tags(self._rows(work), bucket, key, version, tags, origin)
+        )
+
+    def set_acl(self, bucket: str, key: str, version: str | None, acl: str) -> StoredObject:
+        """Set the canned ACL of the object."""
+        return self._writer.run(lambda work: mutations.set_acl(self._rows(work), bucket, key, version, acl))
 
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
-        """A page of the listing."""
+        """A page of the current objects."""
         found, _ = find_bucket(self._readers.execute, bucket)
         return list_page(
             self._readers, found.id, prefix=prefix, delimiter=delimiter, after=after, limit=limit
         )
 
+    def versions_page(
+        self, bucket: str, *, prefix: str, delimiter: str, after: str, after_version: int | None, limit: int
+    ) -> Page:
+        """A page of all versions."""
+        found, _ = find_bucket(self._readers.execute, bucket)
+        return list_versions(
+            self._readers,
+            found.id,
+            prefix=prefix,
+            delimiter=delimiter,
+            after=after,
+            after_version=after_version,
+            limit=limit,
+        )
+
+    def versions_of_keys(self, bucket: str, *, prefix: str, after: str, limit: int) -> list[StoredObject]:
+        """All versions of the next keys."""
+        found, _ = find_bucket(self._readers.execute, bucket)
+        beyond = prefix + chr(0x10FFFF) * 2
+        rows = self._readers.rows(_OF_KEYS, (found.id, found.id, after, prefix, beyond, limit))
+        return [stored_from_row(row) for row in rows]
+
     def dropped_blobs(self, limit: int) -> list[str]:
         """Blobs that may be removed."""
-        rows = self._readers.rows("SELECT name FROM dropped_blobs LIMIT ?", (limit,))
-        return [row[0] for row in rows]
+        return [row[0] for row in self._readers.rows("SELECT name FROM dropped_blobs LIMIT ?", (limit,))]
 
     def forget_blobs(self, names: Sequence[str]) -> None:
         """The bytes are gone."""
@@ -132,80 +244,70 @@ class SqliteObjects:
 
         self._writer.run(job)
 
-    def _record(self, transaction: Transaction, change: ObjectChange) -> None:
-        """Write the change, if a rule in force accepts it: no rule, no row."""
-        revision = change.revision
-        if revision and transmit(
-            change, self._rules.seen_by(transaction.execute, change.bucket.id, revision)
-        ):
-            transaction.execute(_CHANGE, (change.committed_at_ns, encode_change(change)))
+    def unknown_blobs(self, names: Sequence[str]) -> list[str]:
+        """Those that nothing uses and nothing dropped."""
+        return [name for name in names if self._readers.row(_IS_USED, (name,)) is None]
+
+    def _rows(self, transaction: Transaction) -> SqliteRows:
+        return SqliteRows(transaction, self._rules)
 
 
-def _take_away(transaction: Transaction, bucket: Bucket, key: str) -> StoredObject | None:
-    """Remove what has the key, and give it back."""
-    old = _current(transaction.execute, bucket, key)
-    if old is not None:
-        transaction.execute(_DELETE, (bucket.id, key))
-        if old.blob is not None:
-            transaction.execute(_DROP_BLOB, (old.blob,))
-    return old
+class _Reading:
+    """The part of `mutations.Rows` that finds a version, outside of a transaction."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._execute = readers.execute
+
+    latest = SqliteRows.latest
+    null_version = SqliteRows.null_version
+    exact = SqliteRows.exact
 
 
-def _current(execute: Execute, bucket: Bucket, key: str) -> StoredObject | None:
-    row = execute(_CURRENT, (bucket.id, key)).fetchone()
-    if row is None:
-        return None
-    status, size_bytes, etag, created_at_ns, version_id, content_type, described, blob, inline = row
-    rest = _decode(described)
+def stored_from_row(row: Row) -> StoredObject:
+    """An object as it stands in the table."""
+    key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, *rest = row
+    described, segments, inline = rest
+    kept = _decode_described(described)
     return StoredObject(
         key=key,
+        version=version,
         status=Status(status),
         size_bytes=size_bytes,
         etag=etag,
+        owner_id=owner_id,
         created_at_ns=created_at_ns,
-        version_id=version_id,
+        acl=acl,
         content_type=content_type,
-        headers=rest.headers,
-        metadata=rest.metadata,
-        tags=rest.tags,
-        checksums=rest.checksums,
-        blob=blob,
+        headers=kept.headers,
+        metadata=kept.metadata,
+        tags=kept.tags,
+        checksums=kept.checksums,
+        segments=_decode_segments(segments) if segments else (),
         inline=inline,
     )
 
 
-def _stored(new: NewObject, stamp_ns: int) -> StoredObject:
-    return StoredObject(
-        key=new.key,
-        status=Status.COMMITTED_UNVERSIONED,
-        size_bytes=new.size_bytes,
-        etag=new.etag,
-        created_at_ns=stamp_ns,
-        content_type=new.content_type,
-        headers=new.headers,
-        metadata=new.metadata,
-        tags=new.tags,
-        checksums=new.checksums,
-        inline=new.inline,
-        blob=new.blob,
-    )
+def _first(row: Row | None) -> StoredObject | None:
+    return stored_from_row(row) if row else None
 
 
-def _insert(transaction: Transaction, bucket: Bucket, stored: StoredObject) -> None:
-    described = _Described(stored.headers, stored.metadata, stored.tags, stored.checksums)
-    transaction.execute(
-        _INSERT,
-        (
-            bucket.id,
-            stored.key,
-            stored.created_at_ns,
-            stored.status.value,
-            stored.size_bytes,
-            stored.etag,
-            stored.created_at_ns,
-            stored.content_type,
-            _encode(described).decode(),
-            stored.blob,
-            stored.inline,
-        ),
+def _described(stored: StoredObject) -> str:
+    kept = Described(stored.headers, stored.metadata, stored.tags, stored.checksums)
+    return _encode(kept).decode()
+
+
+def _row_from_stored(stored: StoredObject) -> tuple[object, ...]:
+    return (
+        stored.key,
+        stored.version,
+        stored.status.value,
+        stored.size_bytes,
+        stored.etag,
+        stored.owner_id,
+        stored.created_at_ns,
+        stored.acl,
+        stored.content_type,
+        _described(stored),
+        _encode(stored.segments).decode() if stored.segments else None,
+        stored.inline,
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bucketwire.errors import ConfigError
-from bucketwire.metabase.base import Buckets, Changes, Cursors, Objects, Queue, Rules, Topics
+from bucketwire.metabase.base import Buckets, Changes, Cursors, Objects, Queue, Rules, Topics, Uploads, Users
 from bucketwire.metabase.sqlite.buckets import SqliteBuckets
 from bucketwire.metabase.sqlite.changes import SqliteChanges
 from bucketwire.metabase.sqlite.connection import Readers
@@ -14,6 +14,8 @@ from bucketwire.metabase.sqlite.objects import SqliteObjects
 from bucketwire.metabase.sqlite.queue import SqliteQueue
 from bucketwire.metabase.sqlite.rules import SqliteRules
 from bucketwire.metabase.sqlite.topics import SqliteTopics
+from bucketwire.metabase.sqlite.uploads import SqliteUploads
+from bucketwire.metabase.sqlite.users import SqliteUsers
 from bucketwire.metabase.sqlite.writer import Writer
 
 
@@ -32,6 +34,8 @@ class SqliteMetabase:
         self.rules: Rules = rules
         self.buckets: Buckets = SqliteBuckets(*objects_side)
         self.objects: Objects = SqliteObjects(*objects_side, rules)
+        self.uploads: Uploads = SqliteUploads(*objects_side, rules)
+        self.users: Users = SqliteUsers(*objects_side)
         self.topics: Topics = SqliteTopics(*objects_side)
         self.changes: Changes = SqliteChanges(*objects_side)
         self.cursors: Cursors = SqliteCursors(*queue_side)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import msgspec
 
 from bucketwire.event.message import Message
-from bucketwire.metabase.base import Parked, QueueStats, Settlement, TopicHealth
 from bucketwire.metabase.sqlite.connection import Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.values import Parked, QueueStats, Settlement, TopicHealth
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode
