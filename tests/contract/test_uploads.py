@@ -1,12 +1,13 @@
 """The contract of `Uploads`."""
 
+import msgspec
 import pytest
 
 from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Part, Segment, Slice, Upload
+from bucketwire.metabase.values import NewObject, Part, Segment, Slice, Upload
 from factories import new_object, origin, rule
 
 
@@ -18,9 +19,7 @@ def add(metabase: Metabase, bucket: str, upload_id: str, number: int, blob: str)
     return metabase.uploads.put_part(bucket, "k", upload_id, Part(number, 5, "etag", blob))
 
 
-def made_of(*parts: Part):  # noqa: ANN201 - a NewObject
-    import msgspec
-
+def made_of(*parts: Part) -> NewObject:
     return msgspec.structs.replace(
         new_object("k"), inline=None, segments=tuple(Segment(part.blob, part.size_bytes) for part in parts)
     )

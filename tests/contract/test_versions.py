@@ -1,4 +1,4 @@
-"""The contract of `Objects` in buckets with versioning: rows, answers, and the one change of each mutation."""
+"""The contract of `Objects` in buckets with versioning: rows, answers, and the change of each mutation."""
 
 import pytest
 

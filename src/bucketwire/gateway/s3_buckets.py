@@ -9,7 +9,8 @@ from bucketwire.gateway.protocol.faults import not_implemented
 from bucketwire.gateway.protocol.serialize import location_document
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import Bucket
-from bucketwire.metainfo.buckets import bucket_region, check_bucket_name, usable_bucket
+from bucketwire.metainfo.buckets import bucket_region, check_bucket_name
+from bucketwire.metainfo.permission import Permission
 
 _MAX_BUCKETS = 10_000
 _UNNAMED_REGION = "us-east-1"
@@ -61,7 +62,7 @@ async def delete_bucket(call: Call) -> Reply:
     """Remove an empty bucket."""
 
     def job() -> None:
-        usable_bucket(call.services.metabase.buckets, call.bucket, call.user_id, call.expected_owner)
+        call.permit(Permission.OWN)
         call.services.metabase.buckets.delete(call.bucket)
 
     await call.services.run(job)
@@ -76,8 +77,7 @@ async def get_bucket_location(call: Call) -> Reply:
 
 
 async def _usable(call: Call) -> Bucket:
-    buckets = call.services.metabase.buckets
-    return await call.services.run(usable_bucket, buckets, call.bucket, call.user_id, call.expected_owner)
+    return await call.services.run(call.permit, Permission.LIST)
 
 
 def _listed(bucket: Bucket) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from bucketwire.errors import InvalidRequest
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import ListedObject, Page
-from bucketwire.metainfo.buckets import usable_bucket
+from bucketwire.metainfo.permission import Permission
 
 _MAX_KEYS = 1000
 
@@ -25,7 +25,7 @@ async def list_objects_v2(call: Call) -> Reply:
     prefix, delimiter = asked.get("Prefix", ""), asked.get("Delimiter", "")
 
     def job() -> Page:
-        usable_bucket(call.services.metabase.buckets, call.bucket, call.user_id, call.expected_owner)
+        call.permit(Permission.LIST)
         if limit == 0:
             return Page([], [], None)
         return call.services.metabase.objects.page(

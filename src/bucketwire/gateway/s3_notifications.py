@@ -4,13 +4,13 @@ import secrets
 from base64 import b64encode
 
 from bucketwire.gateway.services import Call, Operation, Reply, takes
-from bucketwire.metainfo.buckets import usable_bucket
 from bucketwire.metainfo.notification import (
     check_destinations,
     configuration_from_rules,
     merged_rules,
     rules_from_configuration,
 )
+from bucketwire.metainfo.permission import Permission
 
 _ID_BYTES = 36
 
@@ -21,7 +21,7 @@ async def put_bucket_notification_configuration(call: Call) -> Reply:
     configuration = call.input["NotificationConfiguration"]
 
     def job() -> None:
-        usable_bucket(metabase.buckets, call.bucket, call.user_id, call.expected_owner)
+        call.permit(Permission.OWN)
         wanted = rules_from_configuration(configuration, dialect, _new_rule_id)
         if not call.input.get("SkipDestinationValidation"):
             check_destinations(wanted, metabase.topics.get, call.user_id, dialect)
@@ -35,7 +35,7 @@ async def get_bucket_notification_configuration(call: Call) -> Reply:
     """The configuration in force."""
 
     def job() -> Reply:
-        usable_bucket(call.services.metabase.buckets, call.bucket, call.user_id, call.expected_owner)
+        call.permit(Permission.OWN)
         rules = call.services.metabase.rules.current(call.bucket)
         return configuration_from_rules(rules, call.services.dialect)
 

@@ -8,7 +8,7 @@ from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway.body import ObjectBody, Verified
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import NewObject, Segment, StoredObject
-from bucketwire.metainfo.buckets import usable_bucket
+from bucketwire.metainfo.permission import Permission
 
 MAX_METADATA_BYTES = 2048
 _CONTENT_HEADERS = (
@@ -39,7 +39,7 @@ async def delete_object(call: Call) -> Reply:
     transmits = call.services.dialect.missing_delete_transmits
 
     def job() -> None:
-        usable_bucket(call.services.metabase.buckets, call.bucket, call.user_id, call.expected_owner)
+        call.permit(Permission.WRITE)
         call.services.metabase.objects.delete(
             call.bucket, call.key, call.origin(), missing_transmits=transmits
         )
@@ -66,9 +66,7 @@ async def _put_inline(call: Call, body: ObjectBody) -> StoredObject:
 async def _put_blob(call: Call, body: ObjectBody) -> StoredObject:
     """Write the bytes as they come; the object is committed once all of them are on the disk."""
     services = call.services
-    await services.run(
-        usable_bucket, services.metabase.buckets, call.bucket, call.user_id, call.expected_owner
-    )
+    await services.run(call.permit, Permission.WRITE)
     writer = await services.run(services.blobs.writer)
     try:
         async for piece in body.pieces():
@@ -97,7 +95,7 @@ def _commit_blob(call: Call, verified: Verified, writer: BlobWriter) -> StoredOb
 
 def _commit(call: Call, verified: Verified, inline: bytes | None, blob: str | None) -> StoredObject:
     metabase, headers = call.services.metabase, call.request.headers
-    usable_bucket(metabase.buckets, call.bucket, call.user_id, call.expected_owner)
+    call.permit(Permission.WRITE)
     new = NewObject(
         key=call.key,
         size_bytes=verified.size_bytes,

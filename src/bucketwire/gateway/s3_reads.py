@@ -13,7 +13,7 @@ from bucketwire.gateway.protocol.values import http_date
 from bucketwire.gateway.s3_objects import checksum_members
 from bucketwire.gateway.services import Call, Operation, Reply, Services, takes
 from bucketwire.metabase.values import StoredObject
-from bucketwire.metainfo.buckets import usable_bucket
+from bucketwire.metainfo.permission import Permission, check_object
 
 _PIECE_BYTES = 256 * 1024
 _DEFAULT_CONTENT_TYPE = "binary/octet-stream"
@@ -59,8 +59,10 @@ async def get_object(call: Call) -> Reply:
 
 
 def _stored(call: Call) -> StoredObject:
-    usable_bucket(call.services.metabase.buckets, call.bucket, call.user_id, call.expected_owner)
-    return call.services.metabase.objects.get(call.bucket, call.key)
+    bucket = call.permit(Permission.READ)
+    stored = call.services.metabase.objects.get(call.bucket, call.key)
+    check_object(bucket, stored, call.user_id)
+    return stored
 
 
 async def _streamed(call: Call, stored: StoredObject, part: Part) -> Reply:

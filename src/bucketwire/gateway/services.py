@@ -15,6 +15,8 @@ from bucketwire.gateway.auth import Caller
 from bucketwire.gateway.request import Request
 from bucketwire.gateway.sweep import BlobSweeper
 from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Bucket
+from bucketwire.metainfo.permission import Permission, permitted_bucket
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,6 +61,13 @@ class Call:
     def expected_owner(self) -> str | None:
         """Whom the caller believes to be the owner of the bucket."""
         return self.input.get("ExpectedBucketOwner")
+
+    def permit(self, permission: Permission, bucket: str | None = None) -> Bucket:
+        """The bucket of the call (or another one), if the caller may do this with it. Blocks."""
+        expected = self.expected_owner if bucket is None else None
+        return permitted_bucket(
+            self.services.metabase.buckets, bucket or self.bucket, self.user_id, permission, expected
+        )
 
     def origin(self) -> Origin:
         """What a change tells of the request."""

@@ -1,10 +1,8 @@
-"""Buckets: what one may be called, and who may use it. Pure but for the lookup that is handed in."""
+"""Buckets: what one may be called, and where it is."""
 
 import re
 
-from bucketwire.errors import Denied, InvalidRequest
-from bucketwire.metabase.base import Buckets
-from bucketwire.metabase.values import Bucket
+from bucketwire.errors import InvalidRequest
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+", re.ASCII)
@@ -36,11 +34,3 @@ def bucket_region(constraint: str | None, default: str) -> str:
             "The specified location-constraint is not valid", code="InvalidLocationConstraint"
         )
     return constraint
-
-
-def usable_bucket(buckets: Buckets, name: str, caller_id: str, expected_owner: str | None = None) -> Bucket:
-    """The bucket, if the caller may use it and it belongs to whom the caller expects."""
-    bucket = buckets.get(name)
-    if bucket.owner_id != caller_id or expected_owner not in {None, bucket.owner_id}:
-        raise Denied("Access Denied")
-    return bucket
