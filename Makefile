@@ -6,7 +6,7 @@ INSTALLED := .venv/installed
 MINUTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check fix golden docs bench lock clean
+.PHONY: help up test check fix golden docs bench services lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | \
@@ -37,6 +37,17 @@ docs: $(INSTALLED) ## Write docs/reference anew from the code
 
 bench: $(INSTALLED) ## Measure latency and throughput on this machine
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
+
+services: ## Install the servers that the tests start: PostgreSQL, from Debian's packages
+	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then \
+	  echo "PostgreSQL is here already"; \
+	elif command -v apt-get >/dev/null; then \
+	  echo "Installing the Debian package postgresql"; \
+	  run=; test "$$(id -u)" = 0 || run=sudo; \
+	  $$run apt-get update -qq && $$run apt-get install -y -qq --no-install-recommends postgresql; \
+	else \
+	  echo "Install PostgreSQL 14 or newer, with initdb on the PATH"; exit 1; \
+	fi
 
 lock: $(INSTALLED) ## Choose newer versions of all dependencies
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \

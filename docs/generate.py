@@ -5,12 +5,16 @@ import dataclasses
 import inspect
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bucketwire.cli.main import bucketwire
 from bucketwire.config import GatewaySettings, PipelineSettings
 from bucketwire.event.dialect import DIALECTS, Dialect
+from bucketwire.gateway.protocol.model import load_service, location
+from bucketwire.gateway.s3 import OPERATIONS
+from bucketwire.gateway.services import Operation
 
 FOLDER = Path(__file__).parent / "reference"
 MADE = "<!-- Written by `make docs` from the code. -->\n\n"
@@ -23,8 +27,17 @@ def cli() -> str:
     for name in bucketwire.list_commands(root):
         command = bucketwire.get_command(root, name)
         assert command is not None
-        context = click.Context(command, info_name=name, parent=root, terminal_width=100)
-        page += f"\n## bucketwire {name}\n\n```text\n{command.get_help(context)}\n```\n"
+        page += _help(name, command, root)
+    return page
+
+
+def _help(name: str, command: click.Command, parent: click.Context) -> str:
+    """The help of a command and of those below it."""
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=100)
+    page = f"\n## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for below, subcommand in command.commands.items():
+            page += _help(below, subcommand, context)
     return page
 
 
@@ -53,6 +66,38 @@ def dialects() -> str:
     return page
 
 
+def s3() -> str:
+    """What the gateway answers of S3, and what with 501."""
+    model = load_service("s3")
+    modelled = {
+        name: operation
+        for name in model.operation_names
+        if not (operation := model.operation_model(name)).deprecated
+    }
+    page = "# Operations of S3\n\n"
+    page += "Everything else answers 501 NotImplemented, and so does a parameter that is not taken.\n"
+    page += "\n| operation | parameters that are not taken |\n|---|---|\n"
+    for name in sorted(OPERATIONS):
+        page += f"| `{name}` | {_not_taken(modelled[name], OPERATIONS[name])} |\n"
+    page += "\n## Not built\n\n"
+    return page + "".join(f"- `{name}`\n" for name in sorted(modelled.keys() - OPERATIONS.keys()))
+
+
+def _not_taken(modelled: Any, operation: Operation) -> str:
+    members = modelled.input_shape.members.items() if modelled.input_shape else ()
+    names = [
+        shape.serialization.get("name", member)
+        for member, shape in members
+        if location(shape) in {"header", "headers", "querystring"} and member not in operation.takes
+    ]
+    only = [
+        f"`{member}` other than {', '.join(sorted(values))}"
+        for member, values in operation.takes.items()
+        if values
+    ]
+    return ", ".join([*(f"`{name}`" for name in names), *only])
+
+
 def field_docstrings(settings: type) -> dict[str, str]:
     """The text that stands under each field of a dataclass."""
     (declared,) = ast.parse(inspect.getsource(settings)).body
@@ -65,7 +110,7 @@ def field_docstrings(settings: type) -> dict[str, str]:
     return found
 
 
-PAGES = {"cli.md": cli, "configuration.md": configuration, "dialects.md": dialects}
+PAGES = {"cli.md": cli, "configuration.md": configuration, "dialects.md": dialects, "s3.md": s3}
 
 
 def main() -> None:

@@ -4,10 +4,12 @@ A blob is written under a random name that nothing refers to until the metabase 
 is written beside, flushed and renamed, so that a name that was given out has its bytes on the disk.
 """
 
+import fcntl
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import IO, Any, Protocol
 
@@ -16,6 +18,8 @@ import fsspec
 from bucketwire.errors import Unavailable
 
 _NAME_BYTES = 16
+_COPY_BYTES = 1024 * 1024
+_FOLDER_CHARACTERS = 2
 _UNFINISHED = "unfinished"
 
 
@@ -73,6 +77,19 @@ class Blobs:
             offset -= rest.pop(0)[1]
         return _Run(self, self.open(rest[0][0], offset), [name for name, _ in rest[1:]])
 
+    def copy(self, name: str) -> str:
+        """Another blob of the same bytes; FileNotFoundError when there is none."""
+        if self._local and (linked := self._linked(name)) is not None:
+            return linked
+        writer = self.writer()
+        try:
+            with self.open(name) as stream:
+                while piece := stream.read(_COPY_BYTES):
+                    writer.write(piece)
+            return writer.commit()
+        finally:
+            writer.abort()
+
     def remove(self, name: str) -> None:
         """Give up the blob's bytes. Calling it twice is harmless."""
         try:
@@ -81,8 +98,48 @@ class Blobs:
         except OSError as problem:
             raise _unavailable() from problem
 
+    def names_before(self, cutoff: datetime) -> Iterator[list[str]]:
+        """Names of the blobs that were written before then, a folder at a time.
+
+        A file system that keeps no times shows none.
+        """
+        self._files.invalidate_cache()
+        for folder in self._listed(self._root):
+            prefix = PurePosixPath(folder["name"]).name
+            if folder["type"] == "directory" and len(prefix) == _FOLDER_CHARACTERS:
+                found = self._listed(self._root / prefix)
+                yield [PurePosixPath(each["name"]).name for each in found if _written_before(each, cutoff)]
+
+    def remove_unfinished(self, cutoff: datetime) -> int:
+        """Remove what writers that died before then have left; how many it were."""
+        left = [each["name"] for each in self._listed(self._root / _UNFINISHED) if self._local]
+        return sum(_remove_unless_locked(path, cutoff.timestamp()) for path in left)
+
+    def _listed(self, folder: PurePosixPath) -> list[dict[str, Any]]:
+        try:
+            listed: list[dict[str, Any]] = self._files.ls(str(folder), detail=True)
+        except FileNotFoundError:
+            return []
+        except OSError as problem:
+            raise _unavailable() from problem
+        return listed
+
+    def _linked(self, name: str) -> str | None:
+        """A second name for the bytes, which are never written again; None where there are no links."""
+        path, linked = self._path(name), _new_name()
+        try:
+            os.utime(path)  # the new name must not look old enough to be an orphan
+            _make_folder(os.path.dirname(self._path(linked)))  # noqa: PTH120
+            os.link(path, self._path(linked))
+            _flush_folder(os.path.dirname(self._path(linked)))  # noqa: PTH120
+        except FileNotFoundError:
+            raise
+        except OSError:
+            return None
+        return linked
+
     def _path(self, name: str) -> str:
-        return str(self._root / name[:2] / name)
+        return str(self._root / name[:_FOLDER_CHARACTERS] / name)
 
 
 class Readable(Protocol):
@@ -126,6 +183,7 @@ class _LocalWriter:
         self._beside = str(root / _UNFINISHED / name)
         os.makedirs(root / _UNFINISHED, exist_ok=True)  # noqa: PTH103 - a path of fsspec
         self._file = open(self._beside, "xb", buffering=0)  # noqa: PTH123, SIM115 - closed by commit and abort
+        fcntl.flock(self._file, fcntl.LOCK_EX)  # a writer that lives, however slow, is not swept away
 
     def write(self, piece: bytes) -> None:
         try:
@@ -137,12 +195,11 @@ class _LocalWriter:
 
     def commit(self) -> str:
         try:
+            os.utime(self._file.fileno())
             os.fsync(self._file.fileno())
-            self._file.close()
-            if not os.path.isdir(self._folder):  # noqa: PTH112
-                os.makedirs(self._folder, exist_ok=True)  # noqa: PTH103
-                _flush_folder(os.path.dirname(self._folder))  # noqa: PTH120
+            _make_folder(self._folder)
             os.replace(self._beside, f"{self._folder}/{self._name}")  # noqa: PTH105
+            self._file.close()
             _flush_folder(self._folder)
         except OSError as problem:
             raise _unavailable() from problem
@@ -185,6 +242,34 @@ class _PlainWriter:
         with suppress(OSError):
             self._file.close()
             self._files.rm_file(self._path)
+
+
+def _written_before(listed: dict[str, Any], cutoff: datetime) -> bool:
+    """File systems have three names for the time of the last write, and two types."""
+    when = listed.get("mtime") or listed.get("LastModified") or listed.get("created")
+    if isinstance(when, datetime):
+        return when < cutoff
+    return isinstance(when, int | float) and when < cutoff.timestamp()
+
+
+def _remove_unless_locked(path: str, cutoff: float) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - a path of fsspec
+            if os.fstat(file.fileno()).st_mtime >= cutoff:
+                return False
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)  # noqa: PTH108
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    except OSError as problem:
+        raise _unavailable() from problem
+    return True
+
+
+def _make_folder(path: str) -> None:
+    if not os.path.isdir(path):  # noqa: PTH112 - a path of fsspec
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+        _flush_folder(os.path.dirname(path))  # noqa: PTH120
 
 
 def _flush_folder(path: str) -> None:

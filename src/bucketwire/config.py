@@ -19,6 +19,10 @@ class GatewaySettings:
     region: str
     inline_limit_bytes: int = 16 * 1024
     """Objects up to this size live in the metabase; larger ones are blobs."""
+    domain: str | None = None
+    """Buckets may be addressed as `<bucket>.<domain>`; below `localhost` they always may."""
+    housekeeping_seconds: int = 3600
+    """Time between two runs of the lifecycle and of the sweep."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,17 +25,26 @@ class ConfigError(BucketwireError):
 
 
 class CallError(BucketwireError):
-    """A call that was understood and refused: `code` and `fields` become the S3 error document."""
+    """A call that was understood and refused: `code` and `fields` become the S3 error document.
+
+    `headers` go with it: what a client without the document, as behind HEAD, must know.
+    """
 
     default_code = "InternalError"
 
     def __init__(
-        self, message: str, *, code: str | None = None, fields: Mapping[str, str] | None = None
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
         self.fields = dict(fields or {})
+        self.headers = dict(headers or {})
 
 
 class InvalidRequest(CallError):

@@ -17,6 +17,7 @@ from bucketwire.gateway.app import create_app
 from bucketwire.gateway.serve import listen, server_config
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.users import lookup_in
 
 ROOT = Credentials("AKROOT", "root-secret-key", "root-id", "root")
 OTHER = Credentials("AKOTHER", "other-secret-key", "other-id", "other")
@@ -65,7 +66,11 @@ def run_gateway(folder: Path, dialect: str) -> Iterator[RunningGateway]:
     settings = GatewaySettings("127.0.0.1", 0, folder, "", dialect, "us-east-1")
     unready: list[str] = []
     app = create_app(
-        settings, metabase, KeyRing([ROOT, OTHER]), blobs, lambda: unready[0] if unready else None
+        settings,
+        metabase,
+        KeyRing([ROOT, OTHER], lookup_in(metabase.users)),
+        blobs,
+        lambda: unready[0] if unready else None,
     )
     with listen("127.0.0.1", 0) as bound:
         server = uvicorn.Server(server_config(app))

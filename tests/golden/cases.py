@@ -6,7 +6,9 @@
 
 from pathlib import Path
 
-from bucketwire.event.change import ObjectChange
+import msgspec
+
+from bucketwire.event.change import ObjectChange, ObjectState, Status, Versioning
 from bucketwire.event.compose import compose
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.event.name import Operation
@@ -14,12 +16,62 @@ from factories import change, rule, state, topic
 
 FOLDER = Path(__file__).parent
 
+VERSIONED = ObjectState(
+    Status.COMMITTED_VERSIONED,
+    7,
+    "5d41402abc4b2a76b9719d911017c592",
+    "0123456789abcdef",
+    metadata={"color": "red"},
+    tags={"team": "blue"},
+)
+MARKER = ObjectState(
+    Status.DELETE_MARKER_VERSIONED, 0, "d41d8cd98f00b204e9800998ecf8427e", "0123456789abcdf0"
+)
+
+
+def versioned(
+    operation: Operation,
+    *,
+    new: ObjectState | None = None,
+    old: ObjectState | None = None,
+    previous: ObjectState | None = None,
+    versioning: Versioning = Versioning.ENABLED,
+) -> ObjectChange:
+    """A change in a bucket with versions."""
+    plain = change("video.mp4", operation)
+    bucket = msgspec.structs.replace(plain.bucket, versioning=versioning)
+    return msgspec.structs.replace(plain, bucket=bucket, new=new, old=old, previous=previous)
+
+
 CHANGES: dict[str, ObjectChange] = {
     "put": change("storj-logo-mark-color.jpg", size_bytes=64908),
     "put-empty": change("empty", size_bytes=0),
     "put-odd-key": change("folder name/ä+b@c%20.txt"),
     "delete": change("video.mp4", Operation.DELETE, old=state(7)),
     "delete-missing": change("nothing", Operation.DELETE),
+    "versioned-put": versioned(Operation.PUT, new=VERSIONED),
+    "versioned-copy": versioned(Operation.COPY, new=VERSIONED),
+    "versioned-multipart": versioned(
+        Operation.COMPLETE_MULTIPART_UPLOAD,
+        new=msgspec.structs.replace(VERSIONED, etag="9b2cf535f27731c974343645a3985328-2"),
+    ),
+    "versioned-delete-marker": versioned(Operation.DELETE_MARKER_CREATED, new=MARKER, previous=VERSIONED),
+    "versioned-delete-version": versioned(Operation.DELETE, old=VERSIONED),
+    "versioned-delete-the-marker": versioned(Operation.DELETE, old=MARKER),
+    "suspended-delete-of-null": versioned(
+        Operation.DELETE_MARKER_CREATED,
+        new=msgspec.structs.replace(MARKER, status=Status.DELETE_MARKER_UNVERSIONED, version_id=None),
+        old=state(7),
+        versioning=Versioning.SUSPENDED,
+    ),
+    "tagging-put": versioned(Operation.TAGGING_PUT, new=VERSIONED, old=VERSIONED),
+    "tagging-delete": versioned(
+        Operation.TAGGING_DELETE, new=msgspec.structs.replace(VERSIONED, tags={}), old=VERSIONED
+    ),
+    "expire-unversioned": change("video.mp4", Operation.EXPIRATION_DELETE, old=state(7)),
+    "expire-current": versioned(Operation.EXPIRATION_DELETE_MARKER_CREATED, new=MARKER, previous=VERSIONED),
+    "expire-noncurrent": versioned(Operation.EXPIRATION_DELETE, old=VERSIONED),
+    "expire-marker": versioned(Operation.EXPIRATION_DELETE, old=MARKER),
 }
 
 

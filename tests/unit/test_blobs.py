@@ -3,6 +3,7 @@
 import errno
 import os
 import uuid
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,14 @@ from bucketwire.errors import Unavailable
 @pytest.fixture(params=["file", "memory"])
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     return Blobs(f"file://{tmp_path}/objects" if request.param == "file" else f"memory://{uuid.uuid4().hex}")
+
+
+def before() -> datetime:
+    return datetime.now(UTC) - timedelta(hours=1)
+
+
+def after() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
 
 
 def write(blobs: Blobs, *pieces: bytes) -> str:
@@ -40,6 +49,24 @@ def test_names_differ_and_spread_over_folders(blobs: Blobs) -> None:
     names = {write(blobs) for _ in range(20)}
     assert len(names) == 20
     assert len({name[:2] for name in names}) > 1
+
+
+def test_blobs_are_listed_once_they_were_written_before_a_time(blobs: Blobs) -> None:
+    names = sorted(write(blobs, b"x") for _ in range(5))
+    assert [name for found in blobs.names_before(before()) for name in found] == []
+    assert sorted(name for found in blobs.names_before(after()) for name in found) == names
+
+
+def test_what_a_dead_writer_left_is_removed_and_a_living_one_is_left_alone(tmp_path: Path) -> None:
+    blobs = Blobs(f"file://{tmp_path}/objects")
+    assert blobs.remove_unfinished(after()) == 0
+    dead, living = blobs.writer(), blobs.writer()
+    living.write(b"slow")
+    dead._file.close()  # type: ignore[attr-defined]
+    assert blobs.remove_unfinished(before()) == 0
+    assert blobs.remove_unfinished(after()) == 1
+    with blobs.open(living.commit()) as stream:
+        assert stream.read() == b"slow"
 
 
 def test_a_removed_blob_is_gone_and_removing_it_again_is_harmless(blobs: Blobs) -> None:
@@ -103,3 +130,15 @@ def test_a_full_disk_is_unavailable_and_names_no_path(
         writer.commit()
     assert str(tmp_path) not in str(raised.value)
     writer.abort()
+
+
+@pytest.mark.parametrize("scheme", ["file", "memory"])
+def test_a_copy_outlives_the_blob_it_was_made_of(tmp_path: Path, scheme: str) -> None:
+    blobs = Blobs(f"{scheme}://{tmp_path}/objects")
+    name = write(blobs, b"hello")
+    copied = blobs.copy(name)
+    blobs.remove(name)
+    with blobs.open(copied) as stream:
+        assert stream.read() == b"hello"
+    with pytest.raises(FileNotFoundError):
+        blobs.copy(name)

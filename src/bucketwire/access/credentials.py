@@ -1,12 +1,15 @@
 """S3 credentials: who an access key belongs to.
 
 The first user is root. Its keys come from the operator, or are made once and kept in the data folder
-in a file that only the owner can read. Secrets are never shown by `repr`.
+in a file that only the owner can read. All other users are kept elsewhere, and looked up by a function
+that the key ring is given. Secrets are never shown by `repr`.
 """
 
 import hashlib
 import os
 import secrets
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +19,10 @@ from bucketwire.errors import ConfigError
 
 ROOT_FILE = "root-credentials.json"
 _MIN_ACCESS_KEY = 3
+_MAX_ACCESS_KEY = 128
 _MIN_SECRET_KEY = 8
+_KEPT_SECONDS = 1.0
+_KEPT_KEYS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +35,61 @@ class Credentials:
     display_name: str
 
 
-class KeyRing:
-    """Finds the credentials of an access key."""
+Lookup = Callable[[str], Credentials | None]
+"""Finds the credentials of an access key, wherever they are kept."""
 
-    def __init__(self, credentials: list[Credentials]) -> None:
-        self._by_access_key = {each.access_key: each for each in credentials}
+
+class KeyRing:
+    """Finds the credentials of an access key: one of those given, or one that `lookup` finds.
+
+    What was found is believed for a second, so that a user who is removed is out soon; what was not found is
+    looked up every time, so that a new user is in at once.
+    """
+
+    def __init__(
+        self,
+        credentials: Iterable[Credentials],
+        lookup: Lookup = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fixed = {each.access_key: each for each in credentials}
+        self._lookup = lookup
+        self._clock = clock
+        self._found: dict[str, tuple[Credentials, float]] = {}
 
     def find(self, access_key: str) -> Credentials | None:
         """The credentials, or None for a key that nobody has."""
-        return self._by_access_key.get(access_key)
+        if (fixed := self._fixed.get(access_key)) is not None:
+            return fixed
+        found, until = self._found.get(access_key, (None, 0.0))
+        if found is not None and self._clock() < until:
+            return found
+        return self._look_up(access_key)
+
+    def _look_up(self, access_key: str) -> Credentials | None:
+        found = self._lookup(access_key)
+        if found is None:
+            self._found.pop(access_key, None)
+            return None
+        if len(self._found) >= _KEPT_KEYS:
+            self._found.clear()
+        self._found[access_key] = (found, self._clock() + _KEPT_SECONDS)
+        return found
+
+
+def new_keys(access_key: str | None = None, secret_key: str | None = None) -> tuple[str, str]:
+    """The pair of keys of a new user: those given, or generated ones; `ConfigError` for half a pair."""
+    if access_key is None and secret_key is None:
+        return _new_access_key(), _new_secret_key()
+    if access_key is None or secret_key is None:
+        raise ConfigError("give both --access-key and --secret-key, or none")
+    _check(access_key, secret_key, "--access-key", "--secret-key")
+    return access_key, secret_key
+
+
+def new_user_id() -> str:
+    """A public id, in the form of S3's canonical ids."""
+    return hashlib.sha256(secrets.token_bytes(32)).hexdigest()
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -58,10 +110,10 @@ def root_credentials(
     path = folder / ROOT_FILE
     kept = _load(path)
     if access_key is not None and secret_key is not None:
-        _check(access_key, secret_key)
-        wanted = _Kept(access_key, secret_key, kept.user_id if kept else _new_user_id())
+        _check(access_key, secret_key, "BUCKETWIRE_ROOT_ACCESS_KEY", "BUCKETWIRE_ROOT_SECRET_KEY")
+        wanted = _Kept(access_key, secret_key, kept.user_id if kept else new_user_id())
     else:
-        wanted = kept or _Kept(_new_access_key(), secrets.token_urlsafe(30), _new_user_id())
+        wanted = kept or _Kept(_new_access_key(), _new_secret_key(), new_user_id())
     if wanted != kept:
         _save(path, wanted)
     root = Credentials(wanted.access_key, wanted.secret_key, wanted.user_id, "root")
@@ -92,16 +144,20 @@ def _save(path: Path, kept: _Kept) -> None:
     beside.replace(path)
 
 
-def _check(access_key: str, secret_key: str) -> None:
-    if len(access_key) < _MIN_ACCESS_KEY or not access_key.isascii() or "/" in access_key:
-        raise ConfigError("BUCKETWIRE_ROOT_ACCESS_KEY needs 3 or more ASCII characters, none of them a slash")
+def _check(access_key: str, secret_key: str, access_name: str, secret_name: str) -> None:
+    visible = access_key.isascii() and access_key.isprintable() and not set(access_key) & set("/ ,=")
+    if not _MIN_ACCESS_KEY <= len(access_key) <= _MAX_ACCESS_KEY or not visible:
+        raise ConfigError(
+            f"{access_name} needs {_MIN_ACCESS_KEY} to {_MAX_ACCESS_KEY} ASCII characters,"
+            " none of them a slash, space, comma or equals sign"
+        )
     if len(secret_key) < _MIN_SECRET_KEY:
-        raise ConfigError("BUCKETWIRE_ROOT_SECRET_KEY needs 8 or more characters")
+        raise ConfigError(f"{secret_name} needs {_MIN_SECRET_KEY} or more characters")
 
 
 def _new_access_key() -> str:
     return "BW" + "".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") for _ in range(18))
 
 
-def _new_user_id() -> str:
-    return hashlib.sha256(secrets.token_bytes(32)).hexdigest()
+def _new_secret_key() -> str:
+    return secrets.token_urlsafe(30)

@@ -8,9 +8,12 @@ import click
 
 from bucketwire.access.credentials import KeyRing, root_credentials
 from bucketwire.cli.options import (
+    blobs_url,
     data_option,
     dialect_option,
+    domain_option,
     host_option,
+    housekeeping_option,
     metabase_option,
     metabase_url,
     port_option,
@@ -33,25 +36,49 @@ _ALIVE_SECONDS = 5.0
 @dialect_option
 @metabase_option
 @region_option
+@domain_option
+@housekeeping_option
 @supervised_option
 def gateway(
-    host: str, port: int, data: Path, dialect: str, metabase: str | None, region: str, *, supervised: bool
+    host: str,
+    port: int,
+    data: Path,
+    dialect: str,
+    metabase: str | None,
+    region: str,
+    domain: str | None,
+    housekeeping_seconds: int,
+    *,
+    supervised: bool,
 ) -> None:
     """Run a gateway alone."""
     from bucketwire.blobs import Blobs
+    from bucketwire.gateway.housekeeping import housekeeping
     from bucketwire.gateway.serve import serve
     from bucketwire.log import configure_logging
+    from bucketwire.metainfo.users import lookup_in
 
     configure_logging(json=not sys.stderr.isatty())
     if supervised:
         stop_with_supervisor()
     url = metabase_url(metabase, data)
-    settings = GatewaySettings(host, port, data.absolute(), url, dialect, region)
+    settings = GatewaySettings(
+        host,
+        port,
+        data.absolute(),
+        url,
+        dialect,
+        region,
+        domain=domain,
+        housekeeping_seconds=housekeeping_seconds,
+    )
     root, _ = root_credentials(data, None, None)
     opened = open_metabase(url)
     try:
-        blobs = Blobs(f"file://{settings.data}/objects")
-        serve(settings, opened, KeyRing([root]), blobs, lambda: reason_not_ready(opened))
+        blobs = Blobs(blobs_url(data))
+        keys = KeyRing([root], lookup_in(opened.users))
+        with housekeeping(opened, blobs, settings.housekeeping_seconds):
+            serve(settings, opened, keys, blobs, lambda: reason_not_ready(opened))
     finally:
         opened.close()
 

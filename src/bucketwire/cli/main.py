@@ -6,13 +6,17 @@ from importlib import import_module
 import click
 
 from bucketwire import __version__
-from bucketwire.errors import BucketwireError
+from bucketwire.errors import BucketwireError, NotFound
 
 _COMMANDS = {
     "up": ("bucketwire.cli.up", "Run gateway and pipeline on this machine."),
     "gateway": ("bucketwire.cli.gateway", "Run a gateway alone."),
     "pipeline": ("bucketwire.cli.pipeline", "Run the pipeline alone."),
     "inbox": ("bucketwire.cli.inbox", "Listen on HTTP and print each event received."),
+    "user": ("bucketwire.cli.user", "Create, list and remove users."),
+    "lifecycle": ("bucketwire.cli.lifecycle", "Apply the lifecycle rules of buckets now."),
+    "sweep": ("bucketwire.cli.sweep", "Remove bytes that no object uses."),
+    "migrate": ("bucketwire.cli.migrate", "Bring the schema of the metabase up to date."),
     "env": ("bucketwire.cli.env", "Print shell lines that point AWS tools at this server."),
 }
 
@@ -41,9 +45,9 @@ def bucketwire() -> None:
 
 
 def main() -> None:
-    """Entry point: our own errors are one line on stderr, with exit code 1."""
+    """Entry point: our own errors are one line on stderr, with exit code 1; 2 if a thing does not exist."""
     try:
         bucketwire()
     except BucketwireError as error:
         click.echo(f"bucketwire: {error}", err=True)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, NotFound) else 1)

@@ -1,13 +1,15 @@
 """The options that commands share, each with its environment variable."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from bucketwire.event.dialect import DIALECTS
+from bucketwire.metabase.base import Metabase
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,6 +37,19 @@ metabase_option = option(
     "--metabase", "URL of the metabase.  [default: sqlite, in the data folder]", default=None
 )
 region_option = option("--region", "Region told to clients and in events.", default="us-east-1")
+domain_option = option(
+    "--domain",
+    "Name under which buckets are addressed as <bucket>.<domain>; localhost always is.",
+    default=None,
+)
+
+housekeeping_option = option(
+    "--housekeeping-seconds",
+    "Time between two runs of the lifecycle and of the sweep.",
+    default=3600,
+    type=click.IntRange(min=1),
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 supervised_option = click.option("--supervised", is_flag=True, hidden=True)
 """Set by `up`: stop when standard input ends, since then the supervisor is gone."""
@@ -43,6 +58,23 @@ supervised_option = click.option("--supervised", is_flag=True, hidden=True)
 def metabase_url(metabase: str | None, data: Path) -> str:
     """The metabase's URL, by default a file in the data folder."""
     return metabase or f"sqlite:///{data.absolute()}/metabase.db"
+
+
+def blobs_url(data: Path) -> str:
+    """Where the bytes of objects are."""
+    return f"file://{data.absolute()}/objects"
+
+
+@contextmanager
+def opened_metabase(metabase: str | None, data: Path) -> Iterator[Metabase]:
+    """The metabase, for the time of a command."""
+    from bucketwire.metabase import open_metabase
+
+    opened = open_metabase(metabase_url(metabase, data))
+    try:
+        yield opened
+    finally:
+        opened.close()
 
 
 def free_port(host: str) -> int:

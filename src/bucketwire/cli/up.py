@@ -21,8 +21,10 @@ from bucketwire.cli.env import endpoint
 from bucketwire.cli.options import (
     data_option,
     dialect_option,
+    domain_option,
     free_port,
     host_option,
+    housekeeping_option,
     metabase_option,
     metabase_url,
     option,
@@ -60,6 +62,8 @@ and in a third:
 @dialect_option
 @metabase_option
 @region_option
+@domain_option
+@housekeeping_option
 @option("--root-access-key", "First access key.  [default: generated, kept in the data folder]", default=None)
 @option("--root-secret-key", "Its secret; prefer the variable, a flag shows in `ps`.", default=None)
 def up(
@@ -69,6 +73,8 @@ def up(
     dialect: str,
     metabase: str | None,
     region: str,
+    domain: str | None,
+    housekeeping_seconds: int,
     root_access_key: str | None,
     root_secret_key: str | None,
 ) -> None:
@@ -91,7 +97,13 @@ def up(
         [
             Part(
                 "gateway",
-                _command("gateway", "--host", host, "--port", str(port), "--region", region, *where),
+                _command(
+                    "gateway",
+                    *("--host", host, "--port", str(port), "--region", region),
+                    *(("--domain", domain) if domain else ()),
+                    *("--housekeeping-seconds", str(housekeeping_seconds)),
+                    *where,
+                ),
             ),
             Part("pipeline", _command("pipeline", *where), before_start=lambda: _not_yet_ready(url)),
         ],

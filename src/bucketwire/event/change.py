@@ -52,6 +52,14 @@ class ObjectState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     metadata: dict[str, str] = {}
     tags: dict[str, str] = {}
 
+    @property
+    def is_marker(self) -> bool:
+        """Whether this is a delete marker."""
+        return self.status in _MARKERS
+
+
+_MARKERS = frozenset({Status.DELETE_MARKER_VERSIONED, Status.DELETE_MARKER_UNVERSIONED})
+
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
     """The request that caused the change."""

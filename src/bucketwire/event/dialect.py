@@ -7,6 +7,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from bucketwire.errors import ConfigError
+from bucketwire.event.name import CEPH_EVENT_NAMES, EVENT_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,12 @@ class Dialect:
     """Whether the record's key is URL-encoded, or stands as it is."""
     removed_carries_state: bool
     """Whether removals tell size and eTag of what was removed."""
+    tagging_event_version: str
+    """`eventVersion` of changes of tags."""
+    tagging_tells_etag_alone: bool
+    """Whether changes of tags tell nothing but key and eTag."""
+    expiry_named_by_kind: bool
+    """Whether expiry is called `ObjectLifecycle:Expiration:Current`, or `LifecycleExpiration:Delete`."""
     extended_record: bool
     """Whether records have bucket.id, metadata, tags, eventId and opaqueData."""
     configuration_merges: bool
@@ -52,6 +59,11 @@ class Dialect:
     recreated_bucket_region: str
     """The region in which creating one's own bucket again succeeds."""
 
+    @property
+    def event_names(self) -> frozenset[str]:
+        """The patterns that may be written in a rule."""
+        return CEPH_EVENT_NAMES if self.expiry_named_by_kind else EVENT_NAMES
+
 
 AWS = Dialect(
     name="aws",
@@ -61,6 +73,9 @@ AWS = Dialect(
     time_digits=3,
     url_encoded_key=True,
     removed_carries_state=False,
+    tagging_event_version="2.3",
+    tagging_tells_etag_alone=True,
+    expiry_named_by_kind=False,
     extended_record=False,
     configuration_merges=False,
     capitalized_filter_names=True,
@@ -84,6 +99,9 @@ CEPH = dataclasses.replace(
     time_digits=6,
     url_encoded_key=False,
     removed_carries_state=True,
+    tagging_event_version="2.2",
+    tagging_tells_etag_alone=False,
+    expiry_named_by_kind=True,
     extended_record=True,
     configuration_merges=True,
     capitalized_filter_names=False,

@@ -46,6 +46,19 @@ EVENT_NAMES = frozenset(
 )
 """The patterns that may be written in a rule."""
 
+CEPH_EVENT_NAMES = EVENT_NAMES | {
+    PREFIX + name
+    for name in (
+        "ObjectLifecycle:*",
+        "ObjectLifecycle:Expiration:*",
+        "ObjectLifecycle:Expiration:Current",
+        "ObjectLifecycle:Expiration:NonCurrent",
+        "ObjectLifecycle:Expiration:DeleteMarker",
+        "ObjectLifecycle:Expiration:AbortMultipartUpload",
+    )
+}
+"""Likewise, where expiry is also known by its kind."""
+
 
 class Operation(StrEnum):
     """What was done to an object, named as in the `eventName` of a record."""
@@ -62,7 +75,7 @@ class Operation(StrEnum):
     EXPIRATION_DELETE_MARKER_CREATED = "LifecycleExpiration:DeleteMarkerCreated"
 
 
-def pattern_accepts(pattern: str, operation: Operation) -> bool:
-    """Whether `s3:ObjectCreated:*` and the like cover the operation."""
-    name = PREFIX + operation.value
+def pattern_accepts(pattern: str, event_name: str) -> bool:
+    """Whether `s3:ObjectCreated:*` and the like cover the event name."""
+    name = PREFIX + event_name
     return pattern == name or (pattern.endswith("*") and name.startswith(pattern[:-1]))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bucketwire.event.change import ObjectChange
+from bucketwire.event.expiry import expiry_name
 from bucketwire.event.name import pattern_accepts
 
 
@@ -35,9 +36,13 @@ class Rule(msgspec.Struct, frozen=True):
 
     def accepts(self, change: ObjectChange) -> bool:
         """Whether the change goes to this rule's topic."""
-        return any(pattern_accepts(pattern, change.operation) for pattern in self.events) and all(
-            condition.accepts(change.key) for condition in self.filters
-        )
+        return self._subscribes(change) and all(condition.accepts(change.key) for condition in self.filters)
+
+    def _subscribes(self, change: ObjectChange) -> bool:
+        if any(pattern_accepts(pattern, change.operation) for pattern in self.events):
+            return True
+        expiry = expiry_name(change)
+        return expiry is not None and any(pattern_accepts(pattern, expiry) for pattern in self.events)
 
 
 def transmit(change: ObjectChange, rules: Iterable[Rule]) -> bool:

@@ -25,12 +25,14 @@ from bucketwire.errors import CallError, Unavailable
 from bucketwire.event.dialect import dialect_named
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.metrics import CONTENT_TYPE, metrics_page, observe_request
+from bucketwire.gateway.protocol.address import path_style
 from bucketwire.gateway.protocol.faults import INTERNAL_CODE, INTERNAL_MESSAGE
 from bucketwire.gateway.request import Receive, Request, Scope, Send
 from bucketwire.gateway.s3 import S3Front
 from bucketwire.gateway.services import Services
 from bucketwire.gateway.sns_front import SnsFront, speaks_sns
 from bucketwire.gateway.sweep import BlobSweeper
+from bucketwire.gateway.user_names import UserNames
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Metabase
 
@@ -55,6 +57,7 @@ def create_app(
         blobs=blobs,
         sweeper=BlobSweeper(metabase.objects, blobs, threads),
         threads=threads,
+        names=UserNames(metabase.users),
         host_id=b64encode(os.urandom(48)).decode(),
     )
     return GatewayApp(services, keys, ready)
@@ -93,7 +96,7 @@ class GatewayApp:
 
     async def _serve(self, request: Request, send: Send) -> None:
         started = time.perf_counter()
-        if request.raw_path.startswith(_OWN_PAGES):
+        if request.raw_path.startswith(_OWN_PAGES) and not self._names_bucket(request):
             await self._send(request, await self._own_page(request), send)
             return
         answer, problem = await self._answer(request)
@@ -101,6 +104,11 @@ class GatewayApp:
         seconds = time.perf_counter() - started
         observe_request(request.operation, answer.status, seconds)
         self._log_request(request, answer, seconds, problem)
+
+    def _names_bucket(self, request: Request) -> bool:
+        """Whether a bucket stands in the host, so that the path is a key."""
+        path, host = request.raw_path, request.headers.get("host", "")
+        return path_style(path, host, self._services.settings.domain) != path
 
     def _log_request(
         self, request: Request, answer: Answer, seconds: float, problem: Exception | None
@@ -121,7 +129,7 @@ class GatewayApp:
         """The answer, and the exception behind it if it was not foreseen."""
         front: S3Front | SnsFront = self._s3
         try:
-            front = self._sns if speaks_sns(request) else self._s3
+            front = self._sns if speaks_sns(request, self._services.settings.domain) else self._s3
             return await front.answer(request), None
         except CallError as error:
             return _with_retry(front.fault(request, error), error), None

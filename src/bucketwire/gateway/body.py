@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from bucketwire.errors import InvalidRequest
-from bucketwire.gateway.auth import UNSIGNED, Caller, valid_payload_digest
+from bucketwire.gateway.auth_v4 import valid_payload_digest
+from bucketwire.gateway.caller import UNSIGNED, Caller
 from bucketwire.gateway.checksums import PREFIX, BodyDigests, Expected, check_checksum, read_expected
 from bucketwire.gateway.chunked import ChunkDecoder, Framing, incomplete_body
 from bucketwire.gateway.protocol.faults import not_implemented
@@ -25,6 +26,8 @@ _FRAMINGS = {
     "STREAMING-UNSIGNED-PAYLOAD-TRAILER": (False, True),
 }
 """(signed, trailers) by what stands for the body in the signature."""
+_OF_AN_OBJECT = "CompleteMultipartUpload"
+"""The operation whose checksum headers speak of the object, and not of the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,14 @@ class Verified:
 class ObjectBody:
     """The bytes of an object on their way in. Nothing is received before the first piece is asked for."""
 
-    def __init__(self, request: Request, caller: Caller) -> None:
+    def __init__(self, request: Request, caller: Caller, algorithm: str | None = None) -> None:
+        """`algorithm` is of the checksum that is wanted, whether the client gives it or not."""
         self._request = request
         framing = _framing(request, caller.payload)
         self.size_bytes = _declared_size(request, framed=framing is not None)
         sha256 = caller.payload if valid_payload_digest(caller.payload) else None
-        self._expected = read_expected(request.headers, framing.trailer_names if framing else (), sha256)
+        expected = read_expected(request.headers, framing.trailer_names if framing else (), sha256)
+        self._expected = _with_checksum(expected, algorithm)
         self._decoder = ChunkDecoder(framing, caller.chain) if framing else None
         self._digests = BodyDigests(self._expected)
 
@@ -112,7 +117,10 @@ async def receive_document(request: Request, payload: str | None) -> bytes:
 
 def _verify_document(request: Request, payload: str | None, document: bytes) -> None:
     sha256 = payload if payload is not None and valid_payload_digest(payload) else None
-    expected: Expected = read_expected(request.headers, (), sha256)
+    headers = {"content-md5": md5} if (md5 := request.headers.get("content-md5")) is not None else {}
+    if request.operation != _OF_AN_OBJECT:
+        headers = request.headers
+    expected: Expected = read_expected(headers, (), sha256)
     digests = BodyDigests(expected)
     digests.update(document)
     digests.verified(expected)
@@ -160,9 +168,20 @@ def _declared_size(request: Request, *, framed: bool) -> int:
     return int(text)
 
 
+def _with_checksum(expected: Expected, algorithm: str | None) -> Expected:
+    if algorithm is None or expected.algorithm == algorithm:
+        return expected
+    if expected.algorithm is not None:
+        raise InvalidRequest(
+            f"Checksum Type mismatch occurred, expected checksum Type: {algorithm},"
+            f" actual checksum Type: {expected.algorithm}"
+        )
+    return replace(expected, algorithm=algorithm, promised=False)
+
+
 def _with_trailer(expected: Expected, trailers: dict[str, str]) -> Expected:
     """What the trailer adds to what the headers promised."""
-    if expected.algorithm is None or expected.checksum is not None:
+    if expected.algorithm is None or expected.checksum is not None or not expected.promised:
         return expected
     text = trailers.get(PREFIX + expected.algorithm, "")
     check_checksum(expected.algorithm, text)

@@ -64,7 +64,7 @@ def _sha1() -> Digest:
     return hashlib.sha1(usedforsecurity=False)
 
 
-_ALGORITHMS: dict[str, tuple[int, Callable[[], Digest]]] = {
+ALGORITHMS: dict[str, tuple[int, Callable[[], Digest]]] = {
     "crc32": (4, lambda: _Crc(checksums.crc32, 4)),
     "crc32c": (4, lambda: _Crc(checksums.crc32c, 4)),
     "crc64nvme": (8, lambda: _Crc(checksums.crc64nvme, 8)),
@@ -90,6 +90,8 @@ class Expected:
     """Of the checksum that stands in a header, or will in the trailer."""
     checksum: str | None = None
     """The checksum's value in base64, once known."""
+    promised: bool = True
+    """Whether the checksum must be as the client says; else it is only kept."""
 
 
 def read_expected(headers: Mapping[str, str], trailer_names: tuple[str, ...], sha256: str | None) -> Expected:
@@ -109,8 +111,13 @@ def read_expected(headers: Mapping[str, str], trailer_names: tuple[str, ...], sh
 
 def check_checksum(algorithm: str, text: str) -> None:
     """Raises when the text is no checksum of the algorithm."""
-    if _decoded(text, _ALGORITHMS[algorithm][0]) is None:
+    if _decoded(text, ALGORITHMS[algorithm][0]) is None:
         raise InvalidRequest(f"Value for {PREFIX}{algorithm} header is invalid.")
+
+
+def new_digest(algorithm: str) -> Digest:
+    """A digest of no bytes yet."""
+    return ALGORITHMS[algorithm][1]()
 
 
 class BodyDigests:
@@ -119,7 +126,7 @@ class BodyDigests:
     def __init__(self, expected: Expected) -> None:
         self._md5 = _md5()
         self._sha256 = hashlib.sha256() if expected.sha256 is not None else None
-        self._checksum = _ALGORITHMS[expected.algorithm][1]() if expected.algorithm else None
+        self._checksum = new_digest(expected.algorithm) if expected.algorithm else None
 
     def update(self, piece: bytes) -> None:
         """Take the next bytes of the body."""
@@ -144,7 +151,7 @@ class BodyDigests:
         if self._checksum is None or expected.algorithm is None:
             return {}
         ours = b64encode(self._checksum.digest()).decode()
-        if expected.checksum != ours:
+        if expected.promised and expected.checksum != ours:
             raise InvalidRequest(
                 f"The {expected.algorithm.upper()} you specified did not match the calculated checksum.",
                 code="BadDigest",
@@ -162,7 +169,7 @@ def _check_sha256(theirs: str, ours: str) -> None:
 
 
 def _check_algorithms(headers: Mapping[str, str], named: list[str]) -> None:
-    unknown = [name for name in named if name not in _ALGORITHMS]
+    unknown = [name for name in named if name not in ALGORITHMS]
     if unknown:
         raise InvalidRequest(f"The algorithm type you specified in {PREFIX}{unknown[0]} header is invalid.")
     if len(named) > 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from bucketwire.errors import Denied, InvalidRequest
-from bucketwire.gateway.auth import ChainSigner
+from bucketwire.gateway.caller import Chain
 
 _MAX_LINE_BYTES = 1024
 _MAX_TRAILER_BYTES = 16 * 1024
@@ -31,9 +31,11 @@ class Framing:
 class ChunkDecoder:
     """Takes the body as it arrives and gives the bytes inside."""
 
-    def __init__(self, framing: Framing, chain: ChainSigner) -> None:
+    def __init__(self, framing: Framing, chain: Chain | None) -> None:
+        if framing.signed and chain is None:
+            raise _bad_signature()
         self._framing = framing
-        self._chain = chain
+        self._chain = chain if framing.signed else None
         self._pending = bytearray()
         self._left = 0
         """Bytes of the open chunk still to come."""
@@ -116,14 +118,14 @@ class ChunkDecoder:
         return extension.removeprefix(_SIGNATURE).decode("latin-1")
 
     def _check_chunk(self) -> None:
-        if self._framing.signed and not self._chain.accepts_chunk(self._digest.hexdigest(), self._signature):
+        if self._chain and not self._chain.accepts_chunk(self._digest.hexdigest(), self._signature):
             raise _bad_signature()
 
     def _check_trailers(self, trailers: dict[str, str]) -> None:
         signature = trailers.pop(_TRAILER_SIGNATURE, "")
         if set(trailers) != set(self._framing.trailer_names):
             raise _malformed_trailer()
-        if self._framing.signed and trailers:
+        if self._chain and trailers:
             text = "".join(f"{name}:{value}\n" for name, value in trailers.items())
             if not self._chain.accepts_trailer(sha256(text.encode()).hexdigest(), signature):
                 raise _bad_signature()

@@ -72,7 +72,7 @@ def _headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name_bytes, value_bytes in raw:
         name = name_bytes.decode("latin-1").lower()
-        value = _text(value_bytes)
+        value = _text(value_bytes.strip(b" \t"))
         headers[name] = f"{headers[name]},{value}" if name in headers else value
     return headers
 

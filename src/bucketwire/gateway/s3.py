@@ -7,26 +7,56 @@ from typing import Any
 
 from bucketwire.access.credentials import KeyRing
 from bucketwire.errors import CallError
-from bucketwire.gateway import s3_buckets, s3_listing, s3_notifications, s3_objects, s3_reads
+from bucketwire.gateway import (
+    s3_acl,
+    s3_attributes,
+    s3_bucket_documents,
+    s3_buckets,
+    s3_complete,
+    s3_copy,
+    s3_deletes,
+    s3_lifecycle,
+    s3_listing,
+    s3_multipart,
+    s3_notifications,
+    s3_objects,
+    s3_parts,
+    s3_reads,
+    s3_tagging,
+    s3_versions,
+)
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.auth import authenticate, read_claim
 from bucketwire.gateway.body import check_payload_name, receive_document
-from bucketwire.gateway.protocol.address import locate
+from bucketwire.gateway.protocol.address import locate, path_style
 from bucketwire.gateway.protocol.faults import not_implemented, s3_fault, status_of
 from bucketwire.gateway.protocol.model import load_service
 from bucketwire.gateway.protocol.parse import RestPlan, rest_plan
 from bucketwire.gateway.protocol.routing import Routes
 from bucketwire.gateway.protocol.serialize import OutputPlan, rest_output_plan
 from bucketwire.gateway.request import Request
+from bucketwire.gateway.s3_post import FORM_UPLOAD, post_object
 from bucketwire.gateway.services import Call, Operation, Reply, Services
+from bucketwire.metainfo.permission import Permission
 
 _XML = ("content-type", "application/xml")
 OPERATIONS: Mapping[str, Operation] = {
+    **s3_acl.OPERATIONS,
+    **s3_attributes.OPERATIONS,
+    **s3_bucket_documents.OPERATIONS,
     **s3_buckets.OPERATIONS,
+    **s3_complete.OPERATIONS,
+    **s3_copy.OPERATIONS,
+    **s3_deletes.OPERATIONS,
+    **s3_lifecycle.OPERATIONS,
     **s3_listing.OPERATIONS,
+    **s3_multipart.OPERATIONS,
     **s3_notifications.OPERATIONS,
     **s3_objects.OPERATIONS,
+    **s3_parts.OPERATIONS,
     **s3_reads.OPERATIONS,
+    **s3_tagging.OPERATIONS,
+    **s3_versions.OPERATIONS,
 }
 
 
@@ -53,20 +83,27 @@ class S3Front:
     async def answer(self, request: Request) -> Answer:
         """The answer; raises `CallError` for a call that is refused."""
         claim = read_claim(request)
-        caller = authenticate(request, claim, self._keys, self._now)
+        path = path_style(request.raw_path, request.headers.get("host", ""), self._services.settings.domain)
+        caller = authenticate(request, claim, self._keys, self._now, path=path)
+        self._services.names.learn(caller.credentials)
         check_payload_name(caller.payload)
-        address = locate(request.raw_path)
+        address = locate(path)
         request.operation = self._routes.operation(
             request.method, address, request.parameters, request.headers
         )
+        if request.operation == FORM_UPLOAD:
+            bucket = address.bucket or ""
+            return await post_object(self._services, request, caller, bucket, self._keys, self._now)
         built = self._built.get(request.operation)
         if built is None:
             raise not_implemented(request.operation)
         given = built.input.parse(request.headers, request.parameters)
         _refuse_unknown(built, given)
+        call = Call(self._services, request, caller, address.bucket or "", address.key or "", given)
         if not built.input.streaming:
             given.update(built.input.parse_document(await receive_document(request, caller.payload)))
-        call = Call(self._services, request, caller, address.bucket or "", address.key or "", given)
+        elif caller.credentials is None:
+            await self._services.run(call.permit, Permission.WRITE)  # before any of its bytes are taken
         return _answer(built.output, await built.operation.answer(call))
 
     def fault(self, request: Request, error: CallError) -> Answer:
@@ -79,7 +116,8 @@ class S3Front:
             request_id=request.id,
             host_id=self._services.host_id,
         )
-        return Answer(status_of(error), [_XML], b"" if request.method == "HEAD" else document)
+        headers = [_XML, *error.headers.items()]
+        return Answer(status_of(error), headers, b"" if request.method == "HEAD" else document)
 
 
 def _build(model: Any, name: str) -> _Built:

@@ -3,14 +3,24 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from bucketwire.errors import Conflict
+from bucketwire.errors import Conflict, Denied, InvalidRequest
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.protocol.faults import not_implemented
 from bucketwire.gateway.protocol.serialize import location_document
+from bucketwire.gateway.s3_acl import GRANT_HEADERS, header_acl
+from bucketwire.gateway.s3_bucket_documents import OWNERSHIPS, ownership_document
+from bucketwire.gateway.s3_tagging import TAGS_DOCUMENT, bucket_tags_document
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import Bucket
 from bucketwire.metainfo.buckets import bucket_region, check_bucket_name
-from bucketwire.metainfo.permission import Permission
+from bucketwire.metainfo.permission import (
+    ACL_DOCUMENT,
+    ANONYMOUS,
+    OWNERSHIP_DOCUMENT,
+    PRIVATE,
+    PUBLIC_ACLS,
+    Permission,
+)
 
 _MAX_BUCKETS = 10_000
 _UNNAMED_REGION = "us-east-1"
@@ -18,39 +28,101 @@ _UNNAMED_REGION = "us-east-1"
 
 
 async def list_buckets(call: Call) -> Reply:
-    """The caller's buckets, by name."""
-    owned = await call.services.run(call.services.metabase.buckets.owned_by, call.user_id)
-    prefix, region = call.input.get("Prefix", ""), call.input.get("BucketRegion")
-    after = call.input.get("ContinuationToken", "")
+    """The caller's buckets, by name. One who has not signed has none."""
+
+    def job() -> Reply:
+        owned = call.services.metabase.buckets.owned_by(call.user_id)
+        return _page(call.input, owned, call.services.owner(call.user_id))
+
+    return await call.services.run(job)
+
+
+async def create_bucket(call: Call) -> Reply:
+    """Make a bucket of the caller's."""
+    if call.user_id == ANONYMOUS:
+        raise Denied("Access Denied")
+    check_bucket_name(call.bucket)
+    if call.input.get("ObjectLockEnabledForBucket"):
+        raise not_implemented("x-amz-bucket-object-lock-enabled")
+    await call.services.run(_create, call, _new_documents(call))
+    return {"Location": f"/{call.bucket}"}
+
+
+def _page(asked: dict[str, Any], owned: list[Bucket], owner: dict[str, str]) -> dict[str, Any]:
+    prefix, region, after = (
+        asked.get("Prefix", ""),
+        asked.get("BucketRegion"),
+        asked.get("ContinuationToken", ""),
+    )
     found = [
         bucket
         for bucket in owned
         if bucket.name.startswith(prefix) and region in {None, bucket.region} and bucket.name > after
     ]
-    limit = min(max(call.input.get("MaxBuckets", _MAX_BUCKETS), 1), _MAX_BUCKETS)
+    limit = min(max(asked.get("MaxBuckets", _MAX_BUCKETS), 1), _MAX_BUCKETS)
     return {
-        "Owner": {"ID": call.user_id, "DisplayName": call.caller.credentials.display_name},
+        "Owner": owner,
         "Buckets": [_listed(bucket) for bucket in found[:limit]],
         "ContinuationToken": found[limit - 1].name if len(found) > limit else None,
-        "Prefix": call.input.get("Prefix"),
+        "Prefix": asked.get("Prefix"),
     }
 
 
-async def create_bucket(call: Call) -> Reply:
-    """Make a bucket of the caller's."""
-    check_bucket_name(call.bucket)
+def _new_documents(call: Call) -> dict[str, str]:
+    """The parts of the new bucket's configuration, by kind, as they are kept."""
+    documents: dict[str, str] = {}
+    acl = header_acl(call.input, call.user_id, call.user_id)
+    if acl is not None:
+        documents[ACL_DOCUMENT] = acl
+    if (ownership := call.input.get("ObjectOwnership")) is not None:
+        documents[OWNERSHIP_DOCUMENT] = _checked_ownership(ownership, acl or PRIVATE)
+    if tags := call.input.get("CreateBucketConfiguration", {}).get("Tags"):
+        documents[TAGS_DOCUMENT] = bucket_tags_document(tags)
+    return documents
+
+
+def _checked_ownership(ownership: str, acl: str) -> str:
+    if ownership not in OWNERSHIPS:
+        raise InvalidRequest(
+            "Invalid x-amz-object-ownership header",
+            code="InvalidArgument",
+            fields={"ArgumentName": "x-amz-object-ownership", "ArgumentValue": ownership},
+        )
+    if ownership == "BucketOwnerEnforced" and acl in PUBLIC_ACLS:
+        raise InvalidRequest(
+            "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting",
+            code="InvalidBucketAclWithObjectOwnership",
+        )
+    return ownership_document(ownership)
+
+
+def _create(call: Call, documents: dict[str, str]) -> None:
+    """Make the bucket, then set its documents; until then it is private."""
+    buckets = call.services.metabase.buckets
     asked = call.input.get("CreateBucketConfiguration", {})
-    for member in asked.keys() - {"LocationConstraint"}:
+    for member in asked.keys() - {"LocationConstraint", "Tags"}:
         raise not_implemented(member)
-    settings = call.services.settings
-    region = bucket_region(asked.get("LocationConstraint"), settings.region)
+    region = bucket_region(asked.get("LocationConstraint"), call.services.settings.region)
     try:
-        await call.services.run(call.services.metabase.buckets.create, call.bucket, call.user_id, region)
+        buckets.create(call.bucket, call.user_id, region)
     except Conflict as taken:
-        again = taken.code == "BucketAlreadyOwnedByYou"
-        if not (again and settings.region == call.services.dialect.recreated_bucket_region):
-            raise
-    return {"Location": f"/{call.bucket}"}
+        _check_recreation(call, taken, documents.get(ACL_DOCUMENT, PRIVATE))
+        return
+    for kind, document in documents.items():
+        buckets.set_document(call.bucket, kind, document)
+
+
+def _check_recreation(call: Call, taken: Conflict, acl: str) -> None:
+    """Making one's own bucket again is harmless in one region, if it is the same bucket."""
+    services = call.services
+    if taken.code != "BucketAlreadyOwnedByYou":
+        raise taken
+    if (services.metabase.buckets.document(call.bucket, ACL_DOCUMENT) or PRIVATE) != acl:
+        raise Conflict(
+            "The bucket exists with another ACL", code="BucketAlreadyExists", fields=taken.fields
+        ) from taken
+    if services.settings.region != services.dialect.recreated_bucket_region:
+        raise taken
 
 
 async def head_bucket(call: Call) -> Reply:
@@ -91,7 +163,13 @@ OPERATIONS = {
     ),
     "CreateBucket": Operation(
         create_bucket,
-        takes("CreateBucketConfiguration", ACL="private", ObjectOwnership="BucketOwnerEnforced"),
+        takes(
+            "CreateBucketConfiguration",
+            "ACL",
+            *GRANT_HEADERS,
+            "ObjectOwnership",
+            "ObjectLockEnabledForBucket",
+        ),
     ),
     "HeadBucket": Operation(head_bucket, takes("ExpectedBucketOwner")),
     "DeleteBucket": Operation(delete_bucket, takes("ExpectedBucketOwner")),

@@ -1,4 +1,4 @@
-"""The listing of a bucket."""
+"""The listing of a bucket: ListObjects in both versions, and what they share with other listings."""
 
 import binascii
 from base64 import b64decode, urlsafe_b64encode
@@ -9,73 +9,131 @@ from urllib.parse import quote
 
 from bucketwire.errors import InvalidRequest
 from bucketwire.gateway.services import Call, Operation, Reply, takes
+from bucketwire.metabase.listing import LAST
 from bucketwire.metabase.values import ListedObject, Page
 from bucketwire.metainfo.permission import Permission
 
-_MAX_KEYS = 1000
+MAX_KEYS = 1000
+Encode = Callable[[str], str]
+
+
+async def list_objects(call: Call) -> Reply:
+    """A page of the bucket's keys, as asked for by the first version of the operation."""
+    asked = call.input
+    encode = encoder(asked.get("EncodingType"))
+    marker = asked.get("Marker", "")
+    page = await call.services.run(_page, call, behind(asked, marker))
+    ended_at = page.next_after if asked.get("Delimiter") else None
+    return {
+        **listing_head(call, encode),
+        "Marker": encode(marker),
+        "NextMarker": encode(marker_of(ended_at)) if ended_at is not None else None,
+        "IsTruncated": page.next_after is not None,
+        "Contents": [_listed(call, each, encode, owner=True) for each in page.objects],
+        "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
+    }
 
 
 async def list_objects_v2(call: Call) -> Reply:
     """A page of the bucket's keys, in the order of their UTF-8 bytes."""
     asked = call.input
-    limit = _limit(asked)
-    encode = _encoder(asked.get("EncodingType"))
-    token = asked.get("ContinuationToken")
-    after = _key_from_token(token) if token is not None else asked.get("StartAfter", "")
-    prefix, delimiter = asked.get("Prefix", ""), asked.get("Delimiter", "")
-
-    def job() -> Page:
-        call.permit(Permission.LIST)
-        if limit == 0:
-            return Page([], [], None)
-        return call.services.metabase.objects.page(
-            call.bucket, prefix=prefix, delimiter=delimiter, after=after, limit=limit
-        )
-
-    page = await call.services.run(job)
-    owner = {"ID": call.user_id, "DisplayName": call.caller.credentials.display_name}
-    shown_owner = owner if asked.get("FetchOwner") else None
+    encode = encoder(asked.get("EncodingType"))
+    token, start = asked.get("ContinuationToken"), asked.get("StartAfter")
+    after = _key_from_token(token) if token else behind(asked, start or "")
+    page = await call.services.run(_page, call, after)
+    owner = asked.get("FetchOwner", False)
     return {
-        "Name": call.bucket,
-        "Prefix": encode(prefix),
-        "StartAfter": encode(asked["StartAfter"]) if "StartAfter" in asked else None,
-        "Delimiter": encode(delimiter) if delimiter else None,
-        "MaxKeys": limit,
+        **listing_head(call, encode),
+        "StartAfter": encode(start) if start is not None else None,
         "KeyCount": len(page.objects) + len(page.common_prefixes),
         "IsTruncated": page.next_after is not None,
-        "EncodingType": asked.get("EncodingType"),
         "ContinuationToken": token,
         "NextContinuationToken": _token_from_key(page.next_after) if page.next_after is not None else None,
-        "Contents": [_listed(each, encode, shown_owner) for each in page.objects],
+        "Contents": [_listed(call, each, encode, owner=owner) for each in page.objects],
         "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
     }
 
 
-def _limit(asked: dict[str, Any]) -> int:
-    limit: int = asked.get("MaxKeys", _MAX_KEYS)
+def listing_head(call: Call, encode: Encode) -> dict[str, Any]:
+    """What a listing repeats of the request."""
+    asked = call.input
+    return {
+        "Name": call.bucket,
+        "Prefix": encode(asked.get("Prefix", "")),
+        "Delimiter": encode(asked["Delimiter"]) if asked.get("Delimiter") else None,
+        "MaxKeys": page_limit(asked),
+        "EncodingType": asked.get("EncodingType"),
+    }
+
+
+def page_limit(asked: dict[str, Any]) -> int:
+    """How many keys a page may have."""
+    limit: int = asked.get("MaxKeys", MAX_KEYS)
     if limit < 0:
-        raise _invalid("Argument maxKeys must be an integer between 0 and 2147483647", "maxKeys", str(limit))
-    return min(limit, _MAX_KEYS)
+        raise invalid_argument(
+            "Argument maxKeys must be an integer between 0 and 2147483647", "maxKeys", str(limit)
+        )
+    return min(limit, MAX_KEYS)
 
 
-def _encoder(encoding: str | None) -> Callable[[str], str]:
+def encoder(encoding: str | None) -> Encode:
+    """How keys are written in the listing."""
     if encoding is None:
         return str
     if encoding != "url":
-        raise _invalid("Invalid Encoding Method specified in Request", "encoding-type", encoding)
+        raise invalid_argument("Invalid Encoding Method specified in Request", "encoding-type", encoding)
     return lambda text: quote(text, safe="/")
 
 
-def _listed(
-    listed: ListedObject, encode: Callable[[str], str], owner: dict[str, str] | None
-) -> dict[str, Any]:
+def behind(asked: dict[str, Any], marker: str) -> str:
+    """The place behind a marker: behind all of a common prefix, if it is one."""
+    prefix, delimiter = asked.get("Prefix", ""), asked.get("Delimiter", "")
+    if not delimiter or not marker.startswith(prefix):
+        return marker
+    at = marker.find(delimiter, len(prefix))
+    return marker + LAST if at >= 0 and at + len(delimiter) == len(marker) else marker
+
+
+def marker_of(place: str) -> str:
+    """The marker that a page ended with: a key, or a common prefix."""
+    return place.removesuffix(LAST)
+
+
+def listed_at(listed: ListedObject) -> datetime:
+    """When it was made."""
+    return datetime.fromtimestamp(listed.created_at_ns / 1e9, UTC)
+
+
+def invalid_argument(message: str, name: str, value: str) -> InvalidRequest:
+    """The error for a parameter that cannot be meant."""
+    return InvalidRequest(
+        message, code="InvalidArgument", fields={"ArgumentName": name, "ArgumentValue": value}
+    )
+
+
+def _page(call: Call, after: str) -> Page:
+    limit = page_limit(call.input)
+    call.permit(Permission.LIST)
+    if limit == 0:
+        return Page([], [], None)
+    return call.services.metabase.objects.page(
+        call.bucket,
+        prefix=call.input.get("Prefix", ""),
+        delimiter=call.input.get("Delimiter", ""),
+        after=after,
+        limit=limit,
+    )
+
+
+def _listed(call: Call, listed: ListedObject, encode: Encode, *, owner: bool) -> dict[str, Any]:
     return {
         "Key": encode(listed.key),
-        "LastModified": datetime.fromtimestamp(listed.created_at_ns / 1e9, UTC),
+        "LastModified": listed_at(listed),
         "ETag": f'"{listed.etag}"',
+        "ChecksumAlgorithm": [name.upper() for name in listed.checksum_algorithms],
         "Size": listed.size_bytes,
-        "Owner": owner,
         "StorageClass": "STANDARD",
+        "Owner": call.services.owner(listed.owner_id) if owner else None,
     }
 
 
@@ -87,30 +145,16 @@ def _key_from_token(token: str) -> str:
     try:
         return b64decode(token, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as problem:
-        raise _invalid(
+        raise invalid_argument(
             "The continuation token provided is incorrect", "continuation-token", token
         ) from problem
 
 
-def _invalid(message: str, name: str, value: str) -> InvalidRequest:
-    return InvalidRequest(
-        message, code="InvalidArgument", fields={"ArgumentName": name, "ArgumentValue": value}
-    )
-
+_TAKES = ("Prefix", "Delimiter", "MaxKeys", "EncodingType", "RequestPayer", "ExpectedBucketOwner")
 
 OPERATIONS = {
+    "ListObjects": Operation(list_objects, takes(*_TAKES, "Marker")),
     "ListObjectsV2": Operation(
-        list_objects_v2,
-        takes(
-            "Prefix",
-            "Delimiter",
-            "MaxKeys",
-            "ContinuationToken",
-            "StartAfter",
-            "EncodingType",
-            "FetchOwner",
-            "RequestPayer",
-            "ExpectedBucketOwner",
-        ),
+        list_objects_v2, takes(*_TAKES, "ContinuationToken", "StartAfter", "FetchOwner")
     ),
 }

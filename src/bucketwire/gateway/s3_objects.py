@@ -1,52 +1,29 @@
-"""Operations that change objects: put and delete."""
+"""Storing an object that comes in one request."""
 
 import asyncio
 
 from bucketwire.blobs import BlobWriter
-from bucketwire.errors import CallError, InvalidRequest, Unavailable
+from bucketwire.errors import CallError, Unavailable
 from bucketwire.event.name import Operation as Mutation
+from bucketwire.gateway import described
 from bucketwire.gateway.body import ObjectBody, Verified
+from bucketwire.gateway.conditions import write_condition
+from bucketwire.gateway.described import Description, read_description
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import NewObject, Segment, StoredObject
 from bucketwire.metainfo.permission import Permission
 
-MAX_METADATA_BYTES = 2048
-_CONTENT_HEADERS = (
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-    "x-amz-website-redirect-location",
-)
-"""Headers that are kept as they are and given back by GET."""
-
 
 async def put_object(call: Call) -> Reply:
-    """Store the object in place of what had its key."""
-    _check_metadata(call.input["Metadata"])
+    """Store the object in place of what had its key, or as a new version."""
+    description = read_description(call.request.headers, call.input)
     body = ObjectBody(call.request, call.caller)
     if body.size_bytes <= call.services.settings.inline_limit_bytes:
-        stored = await _put_inline(call, body)
+        stored = await _put_inline(call, body, description)
     else:
-        stored = await _put_blob(call, body)
+        stored = await _put_blob(call, body, description)
     call.services.sweeper.wake()
-    return {"ETag": f'"{stored.etag}"', **checksum_members(stored)}
-
-
-async def delete_object(call: Call) -> Reply:
-    """Remove the object. A key that does not exist is no error."""
-    transmits = call.services.dialect.missing_delete_transmits
-
-    def job() -> None:
-        call.permit(Permission.WRITE)
-        call.services.metabase.objects.delete(
-            call.bucket, call.key, call.origin(), missing_transmits=transmits
-        )
-
-    await call.services.run(job)
-    call.services.sweeper.wake()
-    return {}
+    return {"ETag": f'"{stored.etag}"', "VersionId": stored.version_id, **checksum_members(stored)}
 
 
 def checksum_members(stored: StoredObject) -> dict[str, str]:
@@ -54,16 +31,21 @@ def checksum_members(stored: StoredObject) -> dict[str, str]:
     if not stored.checksums:
         return {}
     members = {f"Checksum{name.upper()}": value for name, value in stored.checksums.items()}
-    return {**members, "ChecksumType": "FULL_OBJECT"}
+    return {**members, "ChecksumType": checksum_type(stored)}
 
 
-async def _put_inline(call: Call, body: ObjectBody) -> StoredObject:
+def checksum_type(stored: StoredObject) -> str:
+    """Whether the checksums are of the bytes, or of the checksums of the parts."""
+    return "COMPOSITE" if any("-" in value for value in stored.checksums.values()) else "FULL_OBJECT"
+
+
+async def _put_inline(call: Call, body: ObjectBody, description: Description) -> StoredObject:
     content = b"".join([piece async for piece in body.pieces()])
     body.digest(content)
-    return await call.services.run(_commit, call, body.verified(), content, None)
+    return await call.services.run(_commit, call, body.verified(), description, content, None)
 
 
-async def _put_blob(call: Call, body: ObjectBody) -> StoredObject:
+async def _put_blob(call: Call, body: ObjectBody, description: Description) -> StoredObject:
     """Write the bytes as they come; the object is committed once all of them are on the disk."""
     services = call.services
     await services.run(call.permit, Permission.WRITE)
@@ -71,7 +53,7 @@ async def _put_blob(call: Call, body: ObjectBody) -> StoredObject:
     try:
         async for piece in body.pieces():
             await services.run(_write, body, writer, piece)
-        return await services.run(_commit_blob, call, body.verified(), writer)
+        return await services.run(_commit_blob, call, body.verified(), description, writer)
     except BaseException:
         await asyncio.shield(services.run(writer.abort))
         raise
@@ -82,10 +64,12 @@ def _write(body: ObjectBody, writer: BlobWriter, piece: bytes) -> None:
     writer.write(piece)
 
 
-def _commit_blob(call: Call, verified: Verified, writer: BlobWriter) -> StoredObject:
+def _commit_blob(
+    call: Call, verified: Verified, description: Description, writer: BlobWriter
+) -> StoredObject:
     name = writer.commit()
     try:
-        return _commit(call, verified, None, name)
+        return _commit(call, verified, description, None, name)
     except Unavailable:
         raise  # whether the metabase has it is not certain, so the bytes stay
     except CallError:
@@ -93,42 +77,26 @@ def _commit_blob(call: Call, verified: Verified, writer: BlobWriter) -> StoredOb
         raise
 
 
-def _commit(call: Call, verified: Verified, inline: bytes | None, blob: str | None) -> StoredObject:
-    metabase, headers = call.services.metabase, call.request.headers
+def _commit(
+    call: Call, verified: Verified, description: Description, inline: bytes | None, blob: str | None
+) -> StoredObject:
     call.permit(Permission.WRITE)
     new = NewObject(
         key=call.key,
         size_bytes=verified.size_bytes,
         etag=verified.etag,
         owner_id=call.user_id,
-        content_type=headers.get("content-type"),
-        headers=_content_headers(headers),
-        metadata=call.input["Metadata"],
+        acl=description.acl,
+        content_type=description.content_type,
+        headers=description.headers,
+        metadata=description.metadata,
+        tags=description.tags,
         checksums=verified.checksums,
         inline=inline,
         segments=(Segment(blob, verified.size_bytes),) if blob else (),
     )
-    return metabase.objects.put(call.bucket, new, Mutation.PUT, call.origin())
-
-
-def _content_headers(headers: dict[str, str]) -> dict[str, str]:
-    kept = {name: headers[name] for name in _CONTENT_HEADERS if name in headers}
-    if "content-encoding" in kept:
-        codings = [coding.strip() for coding in kept.pop("content-encoding").split(",")]
-        stored = [coding for coding in codings if coding and coding.lower() != "aws-chunked"]
-        if stored:
-            kept["content-encoding"] = ",".join(stored)
-    return kept
-
-
-def _check_metadata(metadata: dict[str, str]) -> None:
-    size_bytes = sum(len(name) + len(text.encode()) for name, text in metadata.items())
-    if size_bytes > MAX_METADATA_BYTES:
-        raise InvalidRequest(
-            "Your metadata headers exceed the maximum allowed metadata size",
-            code="MetadataTooLarge",
-            fields={"Size": str(size_bytes), "MaxSizeAllowed": str(MAX_METADATA_BYTES)},
-        )
+    objects = call.services.metabase.objects
+    return objects.put(call.bucket, new, Mutation.PUT, call.origin(), write_condition(call.input))
 
 
 _CHECKSUMS = (
@@ -144,27 +112,19 @@ _CHECKSUMS = (
     "XXHASH128",
 )
 
-OPERATIONS: dict[str, Operation] = {
+OPERATIONS = {
     "PutObject": Operation(
         put_object,
         takes(
-            "Metadata",
-            "CacheControl",
-            "ContentDisposition",
-            "ContentEncoding",
-            "ContentLanguage",
+            *described.TAKEN,
             "ContentLength",
             "ContentMD5",
-            "ContentType",
-            "Expires",
-            "WebsiteRedirectLocation",
             "ChecksumAlgorithm",
             *(f"Checksum{name}" for name in _CHECKSUMS),
+            "IfMatch",
+            "IfNoneMatch",
             "RequestPayer",
             "ExpectedBucketOwner",
-            ACL="private",
-            StorageClass="STANDARD",
         ),
     ),
-    "DeleteObject": Operation(delete_object, takes("RequestPayer", "ExpectedBucketOwner")),
 }

@@ -1,19 +1,19 @@
-"""Operations that read objects: get and head, with ranges and conditions."""
+"""Operations that read objects: get and head, with ranges, parts and conditions."""
 
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 from bucketwire.blobs import Readable
 from bucketwire.errors import InvalidRequest
 from bucketwire.gateway.answer import Answer
+from bucketwire.gateway.conditions import created_at, not_modified
 from bucketwire.gateway.protocol.values import http_date
-from bucketwire.gateway.s3_objects import checksum_members
+from bucketwire.gateway.s3_lookup import Found, readable_object
+from bucketwire.gateway.s3_objects import checksum_type
 from bucketwire.gateway.services import Call, Operation, Reply, Services, takes
 from bucketwire.metabase.values import StoredObject
-from bucketwire.metainfo.permission import Permission, check_object
+from bucketwire.metainfo.permission import ANONYMOUS
 
 _PIECE_BYTES = 256 * 1024
 _DEFAULT_CONTENT_TYPE = "binary/octet-stream"
@@ -29,52 +29,53 @@ _OVERRIDES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The part of an object that is asked for."""
+class Stretch:
+    """The bytes of an object that are asked for."""
 
     start: int
     length: int
     whole: bool
+    part: int | None = None
+    """The part of a multipart upload that they are, counted from 0."""
 
 
 async def head_object(call: Call) -> Reply:
     """What is known of the object, without its bytes."""
-    stored = await call.services.run(_stored, call)
-    if _not_modified(call.input, stored):
-        return Answer(304, _identity(stored))
-    part = _part(call.request.headers.get("range"), stored.size_bytes)
-    return Answer(_status(part), _headers(call, stored, part))
+    found = await call.services.run(readable_object, call)
+    if not_modified(call.input, found.stored):
+        return Answer(304, _identity(found))
+    stretch = _stretch(call, found.stored)
+    return Answer(_status(stretch), _headers(call, found, stretch))
 
 
 async def get_object(call: Call) -> Reply:
-    """The object's bytes, or the range that is asked for."""
-    stored = await call.services.run(_stored, call)
-    if _not_modified(call.input, stored):
-        return Answer(304, _identity(stored))
-    part = _part(call.request.headers.get("range"), stored.size_bytes)
-    if not stored.segments:
-        content = (stored.inline or b"")[part.start : part.start + part.length]
-        return Answer(_status(part), _headers(call, stored, part), content)
-    return await _streamed(call, stored, part)
+    """The object's bytes, or the stretch of them that is asked for."""
+    found = await call.services.run(readable_object, call)
+    if not_modified(call.input, found.stored):
+        return Answer(304, _identity(found))
+    stretch = _stretch(call, found.stored)
+    if not found.stored.segments:
+        content = (found.stored.inline or b"")[stretch.start : stretch.start + stretch.length]
+        return Answer(_status(stretch), _headers(call, found, stretch), content)
+    return await _streamed(call, found, stretch)
 
 
-def _stored(call: Call) -> StoredObject:
-    bucket = call.permit(Permission.READ)
-    stored = call.services.metabase.objects.get(call.bucket, call.key)
-    check_object(bucket, stored, call.user_id)
-    return stored
+def is_multipart(stored: StoredObject) -> bool:
+    """Whether the object came in parts, as its ETag tells; its segments are the parts then."""
+    return "-" in stored.etag
 
 
-async def _streamed(call: Call, stored: StoredObject, part: Part) -> Reply:
+async def _streamed(call: Call, found: Found, stretch: Stretch) -> Reply:
     services = call.services
+    headers = _headers(call, found, stretch)
     try:
-        run = [(segment.blob, segment.size_bytes) for segment in stored.segments]
-        file = await services.run(services.blobs.open_run, run, part.start)
+        run = [(segment.blob, segment.size_bytes) for segment in found.stored.segments]
+        file = await services.run(services.blobs.open_run, run, stretch.start)
     except FileNotFoundError:
-        if (await services.run(_stored, call)).segments == stored.segments:
+        if (await services.run(readable_object, call)).stored.segments == found.stored.segments:
             raise
         return await get_object(call)  # it was replaced since it was looked up
-    return Answer(_status(part), _headers(call, stored, part), stream=_pieces(services, file, part.length))
+    return Answer(_status(stretch), headers, stream=_pieces(services, file, stretch.length))
 
 
 async def _pieces(services: Services, file: Readable, length: int) -> AsyncIterator[bytes]:
@@ -89,35 +90,55 @@ async def _pieces(services: Services, file: Readable, length: int) -> AsyncItera
         services.threads.submit(file.close)
 
 
-def _identity(stored: StoredObject) -> list[tuple[str, str]]:
-    created = datetime.fromtimestamp(stored.created_at_ns // 1_000_000_000, UTC)
-    return [("etag", f'"{stored.etag}"'), ("last-modified", http_date(created))]
+def _identity(found: Found) -> list[tuple[str, str]]:
+    stored = found.stored
+    headers = [("etag", f'"{stored.etag}"'), ("last-modified", http_date(created_at(stored)))]
+    if found.version_id is not None:
+        headers.append(("x-amz-version-id", found.version_id))
+    return headers
 
 
-def _headers(call: Call, stored: StoredObject, part: Part) -> list[tuple[str, str]]:
+def _headers(call: Call, found: Found, stretch: Stretch) -> list[tuple[str, str]]:
+    stored = found.stored
     content = {"content-type": stored.content_type or _DEFAULT_CONTENT_TYPE, **stored.headers}
     content.update(_overrides(call))
     headers = [
-        *_identity(stored),
+        *_identity(found),
         ("accept-ranges", "bytes"),
-        ("content-length", str(part.length)),
+        ("content-length", str(stretch.length)),
         *content.items(),
         *((f"x-amz-meta-{name}", text) for name, text in stored.metadata.items()),
     ]
-    if not part.whole:
-        last = part.start + part.length - 1
-        headers.append(("content-range", f"bytes {part.start}-{last}/{stored.size_bytes}"))
-    elif call.input.get("ChecksumMode", "").upper() == "ENABLED":
-        headers.extend((f"x-amz-checksum-{name}", value) for name, value in stored.checksums.items())
-        if stored.checksums:
-            headers.append(("x-amz-checksum-type", checksum_members(stored)["ChecksumType"]))
-    return headers
+    if stored.tags:
+        headers.append(("x-amz-tagging-count", str(len(stored.tags))))
+    if stretch.part is not None and is_multipart(stored):
+        headers.append(("x-amz-mp-parts-count", str(len(stored.segments))))
+    if not stretch.whole and stretch.length:
+        last = stretch.start + stretch.length - 1
+        headers.append(("content-range", f"bytes {stretch.start}-{last}/{stored.size_bytes}"))
+    return headers + _checksums(call, stored, stretch)
+
+
+def _checksums(call: Call, stored: StoredObject, stretch: Stretch) -> list[tuple[str, str]]:
+    """Those of the object, or of the part that is asked for; a range of bytes has none."""
+    if call.input.get("ChecksumMode", "").upper() != "ENABLED":
+        return []
+    if stretch.part is not None and is_multipart(stored):
+        checksums = stored.segments[stretch.part].checksums
+    elif stretch.whole or stretch.part is not None:
+        checksums = stored.checksums
+    else:
+        return []
+    headers = [(f"x-amz-checksum-{name}", value) for name, value in checksums.items()]
+    return [*headers, ("x-amz-checksum-type", checksum_type(stored))] if headers else []
 
 
 def _overrides(call: Call) -> dict[str, str]:
     """Headers that the client wants otherwise, as `response-*` parameters."""
     given = call.request.parameters
     wanted = {header: given[name] for name, header in _OVERRIDES.items() if name in given}
+    if wanted and call.user_id == ANONYMOUS:
+        raise InvalidRequest("Request specific response headers cannot be used for anonymous GET requests.")
     for name, text in wanted.items():
         if not text.isprintable():
             raise InvalidRequest(
@@ -128,15 +149,40 @@ def _overrides(call: Call) -> dict[str, str]:
     return wanted
 
 
-def _status(part: Part) -> int:
-    return 200 if part.whole else 206
+def _status(stretch: Stretch) -> int:
+    return 200 if stretch.whole else 206
 
 
-def _part(asked: str | None, size_bytes: int) -> Part:
-    """The part that a Range header asks for. One that cannot be read, or asks for several, is passed over."""
+def _stretch(call: Call, stored: StoredObject) -> Stretch:
+    number = call.input.get("PartNumber")
+    asked = call.request.headers.get("range")
+    if number is None:
+        return _range(asked, stored.size_bytes)
+    if asked is not None:
+        raise InvalidRequest("Cannot specify both Range header and partNumber query parameter")
+    return _part(number, stored)
+
+
+def _part(number: int, stored: StoredObject) -> Stretch:
+    """A part of a multipart upload; what came as a whole has one part."""
+    sizes = (
+        [segment.size_bytes for segment in stored.segments] if is_multipart(stored) else [stored.size_bytes]
+    )
+    if not 1 <= number <= len(sizes):
+        raise InvalidRequest(
+            "The requested part number is not that of a part of the object.",
+            code="InvalidPart",
+            fields={"PartNumberRequested": str(number), "ActualPartCount": str(len(sizes))},
+        )
+    start, length = sum(sizes[: number - 1]), sizes[number - 1]
+    return Stretch(start, length, whole=not is_multipart(stored), part=number - 1)
+
+
+def _range(asked: str | None, size_bytes: int) -> Stretch:
+    """What a Range header asks for. One that cannot be read, or asks for several, is passed over."""
     found = _RANGE.fullmatch(asked.strip()) if asked else None
     if found is None or found[0] == "bytes=-" or _backwards(found):
-        return Part(0, size_bytes, whole=True)
+        return Stretch(0, size_bytes, whole=True)
     if not found[1]:
         start, end = max(size_bytes - int(found[2]), 0), size_bytes
     else:
@@ -146,41 +192,18 @@ def _part(asked: str | None, size_bytes: int) -> Part:
             "The requested range is not satisfiable",
             code="InvalidRange",
             fields={"RangeRequested": found[0], "ActualObjectSize": str(size_bytes)},
+            headers={"content-range": f"bytes */{size_bytes}"},
         )
-    return Part(start, end - start, whole=False)
+    return Stretch(start, end - start, whole=False)
 
 
 def _backwards(found: re.Match[str]) -> bool:
     return bool(found[1] and found[2]) and int(found[2]) < int(found[1])
 
 
-def _not_modified(asked: dict[str, Any], stored: StoredObject) -> bool:
-    """Whether the client has it already; raises PreconditionFailed when its conditions do not hold."""
-    created = datetime.fromtimestamp(stored.created_at_ns // 1_000_000_000, UTC)
-    if "IfMatch" in asked:
-        if not _names(asked["IfMatch"], stored.etag):
-            raise _precondition_failed("If-Match")
-    elif "IfUnmodifiedSince" in asked and created > asked["IfUnmodifiedSince"]:
-        raise _precondition_failed("If-Unmodified-Since")
-    if "IfNoneMatch" in asked:
-        return _names(asked["IfNoneMatch"], stored.etag)
-    return "IfModifiedSince" in asked and created <= asked["IfModifiedSince"]
-
-
-def _names(condition: str, etag: str) -> bool:
-    tags = [tag.strip().removeprefix("W/").strip('"') for tag in condition.split(",")]
-    return "*" in tags or etag in tags
-
-
-def _precondition_failed(condition: str) -> InvalidRequest:
-    return InvalidRequest(
-        "At least one of the pre-conditions you specified did not hold",
-        code="PreconditionFailed",
-        fields={"Condition": condition},
-    )
-
-
 _TAKES = takes(
+    "VersionId",
+    "PartNumber",
     "IfMatch",
     "IfNoneMatch",
     "IfModifiedSince",

@@ -11,12 +11,14 @@ from bucketwire.config import GatewaySettings
 from bucketwire.event.change import Origin
 from bucketwire.event.dialect import Dialect
 from bucketwire.gateway.answer import Answer
-from bucketwire.gateway.auth import Caller
+from bucketwire.gateway.caller import Caller
+from bucketwire.gateway.protocol.serialize import Members
 from bucketwire.gateway.request import Request
 from bucketwire.gateway.sweep import BlobSweeper
+from bucketwire.gateway.user_names import UserNames
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Bucket
-from bucketwire.metainfo.permission import Permission, permitted_bucket
+from bucketwire.metainfo.permission import ANONYMOUS, Permission, check_new_acl, permitted_bucket
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +34,7 @@ class Services:
     blobs: Blobs
     sweeper: BlobSweeper
     threads: ThreadPoolExecutor
+    names: UserNames
     host_id: str
     """Names this gateway process in answers and messages."""
 
@@ -40,10 +43,18 @@ class Services:
         call = (lambda: function(*args, **kwargs)) if kwargs else function
         return await asyncio.get_running_loop().run_in_executor(self.threads, call, *(() if kwargs else args))
 
+    def display_name(self, user_id: str) -> str:
+        """What the user is called. Blocks, the first time."""
+        return self.names.of(user_id)
+
+    def owner(self, user_id: str) -> dict[str, str]:
+        """The user as documents name an owner. Blocks, the first time."""
+        return {"ID": user_id, "DisplayName": self.display_name(user_id)}
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request for one operation, by a caller who is known."""
+    """One request for one operation, by a caller who is known, or known to be nobody."""
 
     services: Services
     request: Request
@@ -55,7 +66,8 @@ class Call:
     @property
     def user_id(self) -> str:
         """Who calls."""
-        return self.caller.credentials.user_id
+        credentials = self.caller.credentials
+        return credentials.user_id if credentials else ANONYMOUS
 
     @property
     def expected_owner(self) -> str | None:
@@ -63,18 +75,23 @@ class Call:
         return self.input.get("ExpectedBucketOwner")
 
     def permit(self, permission: Permission, bucket: str | None = None) -> Bucket:
-        """The bucket of the call (or another one), if the caller may do this with it. Blocks."""
+        """The bucket of the call (or another one), if the caller may do this with it. Blocks.
+
+        To write with an ACL, the bucket must allow that too.
+        """
+        buckets, name = self.services.metabase.buckets, bucket or self.bucket
         expected = self.expected_owner if bucket is None else None
-        return permitted_bucket(
-            self.services.metabase.buckets, bucket or self.bucket, self.user_id, permission, expected
-        )
+        permitted = permitted_bucket(buckets, name, self.user_id, permission, expected)
+        if permission is Permission.WRITE and "ACL" in self.input:
+            check_new_acl(buckets, name, self.input["ACL"])
+        return permitted
 
     def origin(self) -> Origin:
         """What a change tells of the request."""
         return Origin(self.user_id, self.request.source_ip, self.request.id, self.services.host_id)
 
 
-Reply = dict[str, Any] | Answer
+Reply = dict[str, Any] | Members | Answer
 """What an operation gives: its output by the model, or a whole answer."""
 
 

@@ -6,8 +6,9 @@ from datetime import datetime
 from bucketwire.access.credentials import KeyRing
 from bucketwire.errors import CallError, InvalidRequest
 from bucketwire.gateway.answer import Answer
-from bucketwire.gateway.auth import authenticate, read_claim
+from bucketwire.gateway.auth import authenticate, read_signed_claim
 from bucketwire.gateway.body import receive_document
+from bucketwire.gateway.protocol.address import path_style
 from bucketwire.gateway.protocol.faults import not_implemented, sns_fault, status_of
 from bucketwire.gateway.protocol.model import load_service
 from bucketwire.gateway.protocol.parse import parse_form, parse_query_input
@@ -19,9 +20,11 @@ from bucketwire.gateway.sns import OPERATIONS
 _XML = ("content-type", "text/xml")
 
 
-def speaks_sns(request: Request) -> bool:
+def speaks_sns(request: Request, domain: str | None) -> bool:
     """Whether the request is for SNS. No operation of S3 posts to the service itself."""
-    return request.raw_path == "/" and (request.method == "POST" or "Action" in request.parameters)
+    if request.raw_path != "/" or path_style("/", request.headers.get("host", ""), domain) != "/":
+        return False
+    return request.method == "POST" or "Action" in request.parameters
 
 
 class SnsFront:
@@ -36,7 +39,7 @@ class SnsFront:
 
     async def answer(self, request: Request) -> Answer:
         """The answer; raises `CallError` for a call that is refused."""
-        claim = read_claim(request)
+        claim = read_signed_claim(request)
         body = await receive_document(request, claim.payload)
         caller = authenticate(request, claim, self._keys, self._now, body)
         form = {**request.parameters, **parse_form(body.decode("utf-8", "replace"))}

@@ -1,15 +1,63 @@
-"""Removes the bytes of blobs that the metabase has dropped: in the background, a bounded number at a time."""
+"""Removes bytes that no object uses.
+
+dropped    the metabase has let go of them: removed in the background, a moment later
+orphaned   a gateway died between writing them and committing them: removed when they are a day old
+"""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import msgspec
 
 from bucketwire.blobs import Blobs
-from bucketwire.errors import BucketwireError
+from bucketwire.errors import BucketwireError, ConfigError
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Objects
 
 _BATCH = 100
 _PAUSE_SECONDS = 1.0
+_ORPHAN_AGE = timedelta(hours=24)
+"""No request takes longer than this from its last byte to its commit."""
+_SUSPICIOUS = 100
+"""So many orphans, if they are more than what the metabase knows, mean that it is not the right one."""
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What a sweep has removed, in files."""
+
+    dropped: int
+    orphaned: int
+    unfinished: int
+
+
+def sweep(objects: Objects, blobs: Blobs, now: datetime) -> Swept:
+    """Remove all that nothing uses. Safe to repeat, to interrupt, and beside other gateways.
+
+    `ConfigError` when the bytes seem to be those of another metabase.
+    """
+    dropped = 0
+    while removed := remove_dropped(objects, blobs, _BATCH):
+        dropped += removed
+    cutoff = now - _ORPHAN_AGE
+    orphans = _orphans(objects, blobs, cutoff)
+    for name in orphans:
+        blobs.remove(name)
+    return Swept(dropped, len(orphans), blobs.remove_unfinished(cutoff))
+
+
+def _orphans(objects: Objects, blobs: Blobs, cutoff: datetime) -> list[str]:
+    orphans: list[str] = []
+    seen = 0
+    for names in blobs.names_before(cutoff):
+        orphans += objects.unknown_blobs(names)
+        seen += len(names)
+    if len(orphans) > max(_SUSPICIOUS, seen - len(orphans)):
+        raise ConfigError(
+            f"{len(orphans)} of {seen} files are unknown to the metabase, and none was removed:"
+            " is this the metabase of that data folder?"
+        )
+    return orphans
 
 
 def remove_dropped(objects: Objects, blobs: Blobs, limit: int) -> int:

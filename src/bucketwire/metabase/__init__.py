@@ -13,5 +13,31 @@ def open_metabase(url: str) -> Metabase:
             from bucketwire.metabase.sqlite import open_sqlite
 
             return open_sqlite(url)
+        case "postgresql" | "postgres":
+            from bucketwire.metabase.postgres import open_postgres
+
+            return open_postgres(url)
         case scheme:
-            raise ConfigError(f"no metabase for scheme {scheme!r}: use sqlite:///path/to/file")
+            raise _unknown(scheme)
+
+
+def migrate_metabase(url: str) -> dict[str, tuple[int, int]]:
+    """Bring the schema at `url` up to date: for each part of it, from which version to which."""
+    match urlsplit(url).scheme:
+        case "sqlite":
+            from bucketwire.metabase.sqlite import migrate_sqlite
+
+            return migrate_sqlite(url)
+        case "postgresql" | "postgres":
+            from bucketwire.metabase.postgres import migrate
+
+            return {"metabase": migrate(url)}
+        case scheme:
+            raise _unknown(scheme)
+
+
+def _unknown(scheme: str) -> ConfigError:
+    return ConfigError(
+        f"no metabase for scheme {scheme!r}: use sqlite:///path/to/file or "
+        "postgresql://user:password@host/database"
+    )

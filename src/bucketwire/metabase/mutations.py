@@ -226,6 +226,8 @@ def present(rows: Versions, bucket: Bucket, key: str, version: str | None) -> St
 
 def check(condition: Condition, current: StoredObject | None) -> None:
     """Raise unless the condition holds of the current object; a delete marker is no object."""
+    if condition.if_version is not None and (current is None or current.version != condition.if_version):
+        raise _precondition_failed("version")
     etag = None if current is None or current.is_marker else current.etag
     if condition.if_match is not None:
         if etag is None:

@@ -138,6 +138,8 @@ class Condition(msgspec.Struct, frozen=True):
     """An eTag without quotes, or `*` for any object."""
     if_none_match: str | None = None
     """Likewise: the write goes through only if the current object is not that."""
+    if_version: int | None = None
+    """The `StoredObject.version` that the mutation must find, be it an object or a delete marker."""
 
 
 ALWAYS = Condition()

@@ -12,7 +12,6 @@ from typing import Any
 from bucketwire.errors import CallError, InvalidRequest, NotFound
 from bucketwire.event.arn import parse_topic_arn
 from bucketwire.event.dialect import Dialect
-from bucketwire.event.name import EVENT_NAMES
 from bucketwire.event.rule import Filter, Rule
 from bucketwire.event.topic import Topic
 
@@ -109,7 +108,7 @@ def _events(names: Sequence[str], dialect: Dialect) -> tuple[str, ...]:
             return _ALL_EVENTS
         raise _malformed()
     for name in names:
-        if name not in EVENT_NAMES:
+        if name not in dialect.event_names:
             raise _invalid("A specified event is not supported for notifications.", "Event", name)
     return tuple(dict.fromkeys(names))
 

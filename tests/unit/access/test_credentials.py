@@ -60,3 +60,16 @@ def test_a_key_ring_finds_only_its_own_keys_and_secrets_are_not_shown() -> None:
     assert KeyRing([one]).find("one") is one
     assert KeyRing([one]).find("two") is None
     assert "very secret" not in repr(one)
+
+
+def test_a_key_that_was_looked_up_is_believed_for_a_second_and_a_missing_one_never() -> None:
+    now = [100.0]
+    users: dict[str, Credentials] = {}
+    keys = KeyRing([], users.get, lambda: now[0])
+    assert keys.find("new") is None
+    users["new"] = Credentials("new", "very secret", "user-2", "new")
+    assert keys.find("new") is users["new"]
+    user = users.pop("new")
+    assert keys.find("new") is user
+    now[0] += 1.0
+    assert keys.find("new") is None

@@ -10,6 +10,7 @@ from bucketwire.event.dialect import dialect_named
 from bucketwire.event.name import EVENT_NAMES, Operation, pattern_accepts
 from bucketwire.event.rule import matching, transmit
 from factories import change, rule
+from golden.cases import CHANGES
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,28 @@ from factories import change, rule
 )
 def test_patterns_accept_what_they_name(pattern: str, operation: Operation, accepted: bool) -> None:
     assert pattern_accepts(pattern, operation) is accepted
+
+
+def test_expiry_is_accepted_by_its_name_and_by_its_kind() -> None:
+    expired = {case: CHANGES[f"expire-{case}"] for case in ("unversioned", "current", "noncurrent", "marker")}
+    by_kind = {
+        kind: [
+            case
+            for case, each in expired.items()
+            if rule(f"s3:ObjectLifecycle:Expiration:{kind}").accepts(each)
+        ]
+        for kind in ("Current", "NonCurrent", "DeleteMarker", "AbortMultipartUpload", "*")
+    }
+    assert by_kind == {
+        "Current": ["unversioned", "current"],
+        "NonCurrent": ["noncurrent"],
+        "DeleteMarker": ["marker"],
+        "AbortMultipartUpload": [],
+        "*": list(expired),
+    }
+    assert all(rule("s3:LifecycleExpiration:*").accepts(each) for each in expired.values())
+    assert not any(rule("s3:ObjectRemoved:*").accepts(each) for each in expired.values())
+    assert not rule("s3:ObjectLifecycle:*").accepts(CHANGES["delete"])
 
 
 def test_every_operation_can_be_subscribed_to() -> None:

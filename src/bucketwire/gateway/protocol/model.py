@@ -23,6 +23,16 @@ def element_name(member: str, shape: Shape) -> str:
     return str(shape.serialization.get("name", member))
 
 
+def attributes(shape: Shape) -> dict[str, str]:
+    """The members of a structure that are attributes of its element, with their names, prefix and all."""
+    members = shape.members if shape.type_name == "structure" else {}
+    return {
+        member: element_name(member, member_shape)
+        for member, member_shape in members.items()
+        if member_shape.serialization.get("xmlAttribute")
+    }
+
+
 def location(shape: Shape) -> str | None:
     """Where in HTTP a member travels: `uri`, `querystring`, `header`, `headers`; None is the body."""
     place: str | None = shape.serialization.get("location")

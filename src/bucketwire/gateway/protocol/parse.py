@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from bucketwire.errors import InvalidRequest
-from bucketwire.gateway.protocol.model import OperationModel, Shape, element_name, location
+from bucketwire.gateway.protocol.model import OperationModel, Shape, attributes, element_name, location
 from bucketwire.gateway.protocol.values import Convert, reader
 from bucketwire.gateway.protocol.xml import Element, malformed_xml, parse_xml
 
@@ -140,7 +140,9 @@ def _read_scalar(convert: Convert) -> ReadElement:
 def _read_structure(shape: Shape) -> ReadElement:
     single: dict[str, tuple[str, ReadElement]] = {}
     repeated: dict[str, tuple[str, ReadElement]] = {}
-    for member, member_shape in shape.members.items():
+    in_tag = {member: name.rpartition(":")[2] for member, name in attributes(shape).items()}
+    for member in shape.members.keys() - in_tag.keys():
+        member_shape = shape.members[member]
         name = element_name(member, member_shape)
         if member_shape.serialization.get("flattened"):
             repeated[name] = (member, _read_element(member_shape.member))
@@ -149,7 +151,7 @@ def _read_structure(shape: Shape) -> ReadElement:
     required = set(shape.required_members) - {member for member, _ in repeated.values()}
 
     def read(element: Element) -> Input:
-        found: Input = {}
+        found = _read_attributes(element, in_tag)
         for child in element.children:
             if child.name in repeated:
                 member, read_child = repeated[child.name]
@@ -164,6 +166,10 @@ def _read_structure(shape: Shape) -> ReadElement:
         return found
 
     return read
+
+
+def _read_attributes(element: Element, names: dict[str, str]) -> Input:
+    return {member: element.attributes[name] for member, name in names.items() if name in element.attributes}
 
 
 def _named(element: Element, name: str) -> Element:

@@ -4,17 +4,49 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bucketwire.gateway.protocol.model import OperationModel, Shape, element_name, location
+from bucketwire.gateway.protocol.model import OperationModel, Shape, attributes, element_name, location
 from bucketwire.gateway.protocol.values import writer
 from bucketwire.gateway.protocol.xml import escape_xml
 
-Output = dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """An output whose members have an order of their own: elements of two lists may take turns."""
+
+    pairs: list[tuple[str, Any]]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """The members with their values, as a dict would give them."""
+        return self.pairs
+
+
+Output = dict[str, Any] | Members
 Write = Callable[[Any, list[str]], None]
 """Writes a value's content, without the element around it."""
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
-_ROOTS = {"ListObjectsV2": "ListBucketResult", "ListBuckets": "ListAllMyBucketsResult"}
+_ROOTS = {
+    "CompleteMultipartUpload": "CompleteMultipartUploadResult",
+    "CreateMultipartUpload": "InitiateMultipartUploadResult",
+    "DeleteObjects": "DeleteResult",
+    "GetBucketAccelerateConfiguration": "AccelerateConfiguration",
+    "GetBucketAcl": "AccessControlPolicy",
+    "GetBucketLifecycleConfiguration": "LifecycleConfiguration",
+    "GetBucketLogging": "BucketLoggingStatus",
+    "GetBucketRequestPayment": "RequestPaymentConfiguration",
+    "GetBucketTagging": "Tagging",
+    "GetBucketVersioning": "VersioningConfiguration",
+    "GetObjectAcl": "AccessControlPolicy",
+    "GetObjectAttributes": "GetObjectAttributesResponse",
+    "GetObjectTagging": "Tagging",
+    "ListBuckets": "ListAllMyBucketsResult",
+    "ListMultipartUploads": "ListMultipartUploadsResult",
+    "ListObjectVersions": "ListVersionsResult",
+    "ListObjects": "ListBucketResult",
+    "ListObjectsV2": "ListBucketResult",
+    "ListParts": "ListPartsResult",
+}
 """Documents whose name is not in the model, since no client looks at it."""
 
 
@@ -64,7 +96,11 @@ def rest_output_plan(operation: OperationModel) -> OutputPlan:
                 plan.prefixes[member] = member_shape.serialization.get("name", member).lower()
             case None if member_shape.type_name != "blob":
                 in_body[member] = member_shape
-    if in_body:
+    payload = shape.serialization.get("payload")
+    if payload in in_body:
+        plan.root = element_name(payload, in_body[payload])
+        plan.document = _payload_writer(payload, in_body[payload])
+    elif in_body:
         plan.root = _ROOTS.get(operation.name, shape.name.removesuffix("Output"))
         plan.document = _members_writer(in_body)
     return plan
@@ -89,6 +125,12 @@ def location_document(region: str) -> bytes:
     return f'{DECLARATION}<{root} xmlns="{S3_NAMESPACE}">{escape_xml(region)}</{root}>'.encode()
 
 
+def _payload_writer(payload: str, shape: Shape) -> Write:
+    """Writes the one member that is the document itself."""
+    content = _content_writer(shape)
+    return lambda values, parts: content(values[payload], parts)
+
+
 def _members_writer(members: dict[str, Shape]) -> Write:
     slots = {member: _member_writer(member, shape) for member, shape in members.items()}
 
@@ -109,19 +151,27 @@ def _member_writer(member: str, shape: Shape) -> Write:
 
 def _element_writer(name: str, shape: Shape) -> Write:
     opening, closing, content = f"<{name}>", f"</{name}>", _content_writer(shape)
+    in_tag = attributes(shape)
 
     def write(value: Any, parts: list[str]) -> None:
-        parts.append(opening)
+        parts.append(f"<{name}{_attribute_text(shape, in_tag, value)}>" if in_tag else opening)
         content(value, parts)
         parts.append(closing)
 
     return write
 
 
+def _attribute_text(shape: Shape, names: dict[str, str], value: dict[str, str]) -> str:
+    namespace = shape.serialization.get("xmlNamespace", {})
+    declared = f' xmlns:{namespace["prefix"]}="{namespace["uri"]}"' if "prefix" in namespace else ""
+    return declared + "".join(f' {names[member]}="{escape_xml(value[member])}"' for member in names)
+
+
 def _content_writer(shape: Shape) -> Write:
     match shape.type_name:
         case "structure":
-            return _members_writer(shape.members)
+            in_tag = attributes(shape)
+            return _members_writer({name: each for name, each in shape.members.items() if name not in in_tag})
         case "list":
             return _each(_element_writer(element_name("member", shape.member), shape.member))
         case "map":

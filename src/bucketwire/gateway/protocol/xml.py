@@ -20,6 +20,8 @@ class Element:
     name: str
     text: str = ""
     children: list["Element"] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
+    """By name, likewise without a namespace."""
 
 
 class _TreeBuilder:
@@ -29,10 +31,10 @@ class _TreeBuilder:
         self._root = Element("")
         self._open = [self._root]
 
-    def start(self, name: str, _attributes: dict[str, str]) -> None:
+    def start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._open) > _MAX_DEPTH:
             raise malformed_xml()
-        element = Element(name.rpartition(" ")[2])
+        element = Element(_local(name), attributes={_local(each): attributes[each] for each in attributes})
         self._open[-1].children.append(element)
         self._open.append(element)
 
@@ -64,6 +66,10 @@ def parse_xml(body: bytes) -> Element:
     except (expat.ExpatError, ValueError, LookupError) as problem:
         raise malformed_xml() from problem
     return builder.root()
+
+
+def _local(name: str) -> str:
+    return name.rpartition(" ")[2]
 
 
 def malformed_xml() -> InvalidRequest:

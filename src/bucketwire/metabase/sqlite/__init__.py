@@ -6,6 +6,6 @@
 Two files, because SQLite has one writer a file: neither side waits for the other's disk flush.
 """
 
-from bucketwire.metabase.sqlite.open import SqliteMetabase, open_sqlite
+from bucketwire.metabase.sqlite.open import SqliteMetabase, migrate_sqlite, open_sqlite
 
-__all__ = ["SqliteMetabase", "open_sqlite"]
+__all__ = ["SqliteMetabase", "migrate_sqlite", "open_sqlite"]

@@ -5,7 +5,7 @@ apart by SQLite's write lock: the second finds the work done.
 """
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,9 +13,13 @@ from bucketwire.errors import ConfigError
 from bucketwire.metabase.sqlite.connection import connect, translated
 
 
-def migrate(path: Path, schema: str) -> None:
-    """Bring the file at `path` to the newest version of `schema` (a folder of migrations)."""
+def migrate(path: Path, schema: str) -> tuple[int, int]:
+    """Bring the file at `path` to the newest version of `schema` (a folder of migrations).
+
+    The version that it had, 0 for a new file, and the one it has.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    _create_private(path)
     migrations = load_migrations(schema)
     with closing(connect(path)) as connection, translated():
         known = _version(connection)
@@ -26,12 +30,20 @@ def migrate(path: Path, schema: str) -> None:
             )
         if known < len(migrations):
             _apply(connection, migrations)
+    return known, len(migrations)
 
 
 def load_migrations(schema: str) -> list[str]:
     """The SQL of each migration, in order."""
     folder = files("bucketwire.metabase.sqlite") / "migrations" / schema
     return [entry.read_text() for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)]
+
+
+def _create_private(path: Path) -> None:
+    """Users' secrets are in the file: it is made for its owner alone, and what SQLite puts beside it too."""
+    if not path.exists():
+        with suppress(OSError):  # opening it says what is wrong
+            path.touch(mode=0o600)
 
 
 def _apply(connection: sqlite3.Connection, migrations: list[str]) -> None:

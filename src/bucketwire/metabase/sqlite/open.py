@@ -23,9 +23,8 @@ class SqliteMetabase:
     """The parts, over two files with a writer each."""
 
     def __init__(self, path: Path) -> None:
-        queue_path = path.with_name(f"{path.stem}-queue{path.suffix}")
-        migrate(path, "metabase")
-        migrate(queue_path, "queue")
+        queue_path = _queue_path(path)
+        _migrate_files(path)
         self._readers = (Readers(path), Readers(queue_path))
         self._writers = (Writer(path), Writer(queue_path))
         objects_side = self._readers[0], self._writers[0]
@@ -55,10 +54,27 @@ class SqliteMetabase:
 
 def open_sqlite(url: str) -> SqliteMetabase:
     """Open the file that the URL names, making it and its folder if need be."""
+    return SqliteMetabase(_path_from_url(url))
+
+
+def migrate_sqlite(url: str) -> dict[str, tuple[int, int]]:
+    """Bring both files up to date: from which version to which."""
+    return _migrate_files(_path_from_url(url))
+
+
+def _migrate_files(path: Path) -> dict[str, tuple[int, int]]:
+    return {"metabase": migrate(path, "metabase"), "queue": migrate(_queue_path(path), "queue")}
+
+
+def _queue_path(path: Path) -> Path:
+    return path.with_name(f"{path.stem}-queue{path.suffix}")
+
+
+def _path_from_url(url: str) -> Path:
     parts = urlsplit(url)
     path = unquote(parts.path)[1:]
     if parts.netloc or not path:
         raise ConfigError(
             "a SQLite metabase is named sqlite:///relative/file.db or sqlite:////absolute/file.db"
         )
-    return SqliteMetabase(Path(path))
+    return Path(path)

@@ -1,0 +1,87 @@
+"""What the headers of a request say of the object to be made, beside its bytes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bucketwire.errors import InvalidRequest
+from bucketwire.gateway.s3_tagging import parse_tagging_header
+from bucketwire.metainfo.acl import checked_acl
+from bucketwire.metainfo.permission import PRIVATE
+
+MAX_METADATA_BYTES = 2048
+_STANDARD = "STANDARD"
+_CONTENT_HEADERS = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+    "x-amz-website-redirect-location",
+)
+"""Headers that are kept as they are and given back by GET."""
+
+TAKEN = (
+    "Metadata",
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "Expires",
+    "WebsiteRedirectLocation",
+    "Tagging",
+    "ACL",
+    "StorageClass",
+)
+"""The parameters that are read here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What is kept of an object beside its bytes."""
+
+    content_type: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    acl: str = PRIVATE
+
+
+def read_description(headers: Mapping[str, str], given: Mapping[str, Any]) -> Description:
+    """The description in the head of a request; `InvalidRequest` when it cannot be meant."""
+    check_storage_class(given)
+    _check_metadata(given["Metadata"])
+    return Description(
+        content_type=headers.get("content-type"),
+        headers=_content_headers(headers),
+        metadata=given["Metadata"],
+        tags=parse_tagging_header(given["Tagging"]) if "Tagging" in given else {},
+        acl=checked_acl(given.get("ACL", PRIVATE)),
+    )
+
+
+def check_storage_class(given: Mapping[str, Any]) -> None:
+    """There is one storage class."""
+    if given.get("StorageClass", _STANDARD) != _STANDARD:
+        raise InvalidRequest("The storage class you specified is not valid", code="InvalidStorageClass")
+
+
+def _content_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: headers[name] for name in _CONTENT_HEADERS if name in headers}
+    if "content-encoding" in kept:
+        codings = [coding.strip() for coding in kept.pop("content-encoding").split(",")]
+        stored = [coding for coding in codings if coding and coding.lower() != "aws-chunked"]
+        if stored:
+            kept["content-encoding"] = ",".join(stored)
+    return kept
+
+
+def _check_metadata(metadata: Mapping[str, str]) -> None:
+    size_bytes = sum(len(name) + len(text.encode()) for name, text in metadata.items())
+    if size_bytes > MAX_METADATA_BYTES:
+        raise InvalidRequest(
+            "Your metadata headers exceed the maximum allowed metadata size",
+            code="MetadataTooLarge",
+            fields={"Size": str(size_bytes), "MaxSizeAllowed": str(MAX_METADATA_BYTES)},
+        )

@@ -1,0 +1,56 @@
+"""A clock in the gateway: now and then it applies the lifecycle rules and sweeps.
+
+A first run comes soon after the start, so that a gateway that is restarted often has its turn too. Several
+gateways may do it at once. What goes wrong is logged, and tried again at the next turn.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import msgspec
+
+from bucketwire.blobs import Blobs
+from bucketwire.errors import BucketwireError
+from bucketwire.gateway.sweep import sweep
+from bucketwire.log import get_logger
+from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.expire import run_lifecycle
+
+_FIRST_SECONDS = 10.0
+_STOP_SECONDS = 2.0
+
+
+@contextmanager
+def housekeeping(metabase: Metabase, blobs: Blobs, every_seconds: float) -> Iterator[None]:
+    """Keep house in a thread until the end of the block."""
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=_keep_house, args=(metabase, blobs, every_seconds, stop), name="housekeeping", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_STOP_SECONDS)
+
+
+def keep_house(metabase: Metabase, blobs: Blobs) -> None:
+    """One turn: the lifecycle, then the sweep, which finds what the lifecycle has dropped."""
+    log = get_logger("gateway")
+    log.info("lifecycle_applied", **msgspec.to_builtins(run_lifecycle(metabase, time.time_ns())))
+    log.info("bytes_swept", **msgspec.to_builtins(sweep(metabase.objects, blobs, datetime.now(UTC))))
+
+
+def _keep_house(metabase: Metabase, blobs: Blobs, every_seconds: float, stop: threading.Event) -> None:
+    wait_seconds = min(_FIRST_SECONDS, every_seconds)
+    while not stop.wait(wait_seconds):
+        wait_seconds = every_seconds
+        try:
+            keep_house(metabase, blobs)
+        except BucketwireError as problem:
+            if not stop.is_set():
+                get_logger("gateway").warning("housekeeping_failed", reason=str(problem))

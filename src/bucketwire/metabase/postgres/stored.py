@@ -1,0 +1,74 @@
+"""How an object stands in its table."""
+
+import msgspec
+
+from bucketwire.event.change import Status
+from bucketwire.metabase.postgres.connection import Row
+from bucketwire.metabase.values import Segment, StoredObject
+
+
+class Described(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of an object as JSON, since nothing is ever looked up by it."""
+
+    headers: dict[str, str] = {}
+    metadata: dict[str, str] = {}
+    tags: dict[str, str] = {}
+    checksums: dict[str, str] = {}
+
+
+_encode = msgspec.json.Encoder().encode
+decode_described = msgspec.json.Decoder(Described).decode
+_decode_segments = msgspec.json.Decoder(tuple[Segment, ...]).decode
+
+COLUMNS = (
+    "object_key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, "
+    "described, segments, inline"
+)
+
+
+def stored_from_row(row: Row) -> StoredObject:
+    """An object as it stands in the table."""
+    key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, *rest = row
+    described, segments, inline = rest
+    kept = decode_described(described)
+    return StoredObject(
+        key=key.decode(),
+        version=version,
+        status=Status(status),
+        size_bytes=size_bytes,
+        etag=etag,
+        owner_id=owner_id,
+        created_at_ns=created_at_ns,
+        acl=acl,
+        content_type=content_type,
+        headers=kept.headers,
+        metadata=kept.metadata,
+        tags=kept.tags,
+        checksums=kept.checksums,
+        segments=_decode_segments(segments) if segments else (),
+        inline=inline,
+    )
+
+
+def row_from_stored(stored: StoredObject) -> tuple[object, ...]:
+    """The values of `COLUMNS`."""
+    return (
+        stored.key.encode(),
+        stored.version,
+        stored.status.value,
+        stored.size_bytes,
+        stored.etag,
+        stored.owner_id,
+        stored.created_at_ns,
+        stored.acl,
+        stored.content_type,
+        encode_described(stored),
+        _encode(stored.segments).decode() if stored.segments else None,
+        stored.inline,
+    )
+
+
+def encode_described(stored: StoredObject) -> str:
+    """The column `described`."""
+    kept = Described(stored.headers, stored.metadata, stored.tags, stored.checksums)
+    return _encode(kept).decode()

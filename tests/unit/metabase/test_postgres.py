@@ -1,0 +1,262 @@
+"""What is particular to PostgreSQL: lost connections, the clock, partitions, migrations, secrets."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from bucketwire.errors import ConfigError, InvalidRequest, Unavailable
+from bucketwire.event.change import decode_change
+from bucketwire.event.name import Operation
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.postgres import PostgresMetabase, migrate
+from bucketwire.metabase.postgres.connection import Transaction
+from bucketwire.metabase.postgres.migrate import load_migrations
+from bucketwire.metabase.postgres.rows import HOUR_NS
+from bucketwire.metabase.values import Slice
+from factories import new_object, origin, rule
+from services.postgres import PostgresServer
+
+ALL = 1_000_000
+
+
+@pytest.fixture
+def url(postgres_server: PostgresServer) -> str:
+    return postgres_server.create_database()
+
+
+@pytest.fixture
+def metabase(url: str) -> Iterator[PostgresMetabase]:
+    opened = PostgresMetabase(url)
+    opened.buckets.create("media", "owner-1", "us-east-1")
+    opened.rules.edit("media", lambda _: [rule()])
+    yield opened
+    opened.close()
+
+
+def put(metabase: PostgresMetabase, key: str = "key") -> int:
+    return metabase.objects.put("media", new_object(key), Operation.PUT, origin()).created_at_ns
+
+
+def keys(metabase: PostgresMetabase) -> list[str]:
+    start = metabase.changes.start()
+    rows = metabase.changes.read(Slice(start, metabase.changes.head(start, ALL)))
+    return [decode_change(row).key for row in rows]
+
+
+def ask(url: str, sql: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(sql.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def partitions(url: str) -> list[str]:
+    return [
+        str(row[0])
+        for row in ask(
+            url,
+            "SELECT inhrelid::regclass::text FROM pg_inherits "
+            "WHERE inhparent = 'changes'::regclass ORDER BY 1",
+        )
+    ]
+
+
+def set_clock(url: str, stamp_ns: int) -> None:
+    """The clock of the metabase never runs back: from here on it counts up from that time."""
+    ask(url, f"SELECT setval('clock', {stamp_ns})")
+
+
+def test_connections_survive_a_restart_of_the_server(
+    postgres_server: PostgresServer, metabase: PostgresMetabase
+) -> None:
+    with ThreadPoolExecutor(4) as writers:
+        list(writers.map(lambda n: put(metabase, f"before-{n}"), range(8)))
+    postgres_server.restart()
+    assert metabase.objects.get("media", "before-0").key == "before-0"
+    postgres_server.restart()
+    put(metabase, "after")
+    assert len(keys(metabase)) == 9
+
+
+def test_a_connection_that_is_cut_before_the_commit_costs_nothing(
+    url: str, metabase: PostgresMetabase
+) -> None:
+    attempts = []
+
+    def job(work: Transaction) -> int:
+        attempts.append(work.attempt)
+        (row,) = work.rows("SELECT pg_backend_pid()")
+        if work.attempt == 0:
+            ask(url, f"SELECT pg_terminate_backend({row[0]}, 5000)")
+        return work.stamp_ns()
+
+    assert metabase._database.run(job) > 0
+    assert attempts == [0, 1]
+
+
+def test_a_server_that_is_gone_is_unavailable() -> None:
+    with pytest.raises(Unavailable) as gone:
+        open_metabase("postgresql://someone:hunter2@127.0.0.1:1/nothing")
+    assert "hunter2" not in str(gone.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://someone:hunter2@more@127.0.0.1/nothing",
+        "postgresql://someone:hunter2%zz@127.0.0.1/nothing",
+        "postgresql://127.0.0.1/nothing?password=hunter2&nonsense=1",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        open_metabase(url)
+    assert "hunter2" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_wrong_password_is_unavailable_and_not_shown(url: str) -> None:
+    with pytest.raises(Unavailable) as refused:
+        open_metabase(url.replace("secret", "hunter2"))
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_commit_is_flushed_whatever_the_server_was_told(url: str) -> None:
+    ask(url, "ALTER DATABASE " + url.rpartition("/")[2] + " SET synchronous_commit = off")
+    metabase = PostgresMetabase(url)
+    try:
+        assert metabase._database.rows("SHOW synchronous_commit") == [("on",)]
+    finally:
+        metabase.close()
+
+
+def test_a_closed_metabase_takes_no_more(metabase: PostgresMetabase) -> None:
+    metabase.close()
+    with pytest.raises(Unavailable):
+        put(metabase)
+
+
+def test_a_database_that_only_reads_fails_the_check(url: str, metabase: PostgresMetabase) -> None:
+    metabase.check()
+    ask(url, "ALTER DATABASE " + url.rpartition("/")[2] + " SET default_transaction_read_only = on")
+    reader = PostgresMetabase(url)
+    try:
+        with pytest.raises(Unavailable):
+            reader.check()
+    finally:
+        reader.close()
+
+
+def test_what_cannot_be_stored_is_a_bad_request(metabase: PostgresMetabase) -> None:
+    with pytest.raises(InvalidRequest):
+        metabase.buckets.set_document("media", "acl", "nul \x00 byte")
+
+
+def test_a_key_may_hold_any_character(metabase: PostgresMetabase) -> None:
+    put(metabase, "nul \x00 and \U0010ffff")
+    page = metabase.objects.page("media", prefix="nul \x00", delimiter="", after="", limit=9)
+    assert [listed.key for listed in page.objects] == ["nul \x00 and \U0010ffff"]
+
+
+def test_time_does_not_run_back_when_the_clock_does(url: str, metabase: PostgresMetabase) -> None:
+    first = put(metabase)
+    ahead = first + 5 * 60 * 10**9
+    set_clock(url, ahead)
+    assert ahead < put(metabase) < put(metabase)
+
+
+def test_stamps_are_given_once_to_all(metabase: PostgresMetabase) -> None:
+    def take(_: int) -> list[int]:
+        return [metabase._database.run(lambda work: work.stamp_ns()) for _ in range(10)]
+
+    with ThreadPoolExecutor(8) as takers:
+        stamps = [stamp for taken in takers.map(take, range(8)) for stamp in taken]
+    assert len(set(stamps)) == 80
+
+
+def test_a_trim_drops_the_partitions_that_it_has_passed(url: str, metabase: PostgresMetabase) -> None:
+    first = put(metabase, "old")
+    for hours in (2, 4):
+        set_clock(url, first + hours * HOUR_NS)
+        put(metabase, f"{hours} hours on")
+    made = partitions(url)
+    assert len(made) == 6
+    end = metabase.changes.head(metabase.changes.start(), 2)
+    metabase.changes.trim(end)
+    assert partitions(url) == made[1:]
+    assert keys(metabase) == ["4 hours on"]
+
+
+def test_a_partition_with_what_is_not_trimmed_is_kept(url: str, metabase: PostgresMetabase) -> None:
+    put(metabase)
+    made = partitions(url)
+    assert ask(url, f"SELECT drop_changes_before({2**21})") == [(True,)]
+    assert partitions(url) == [made[0]]
+    assert keys(metabase) == ["key"]
+
+
+def test_a_trim_does_not_wait_for_a_reader_of_the_whole_table(url: str, metabase: PostgresMetabase) -> None:
+    first = put(metabase)
+    set_clock(url, first + 3 * HOUR_NS)
+    put(metabase)
+    made = partitions(url)
+    end = metabase.changes.head(metabase.changes.start(), ALL)
+    with psycopg.connect(url) as reader:
+        reader.execute("SELECT count(*) FROM changes")
+        metabase.changes.trim(end)
+        assert partitions(url) == made
+    metabase.changes.trim(end)
+    assert len(partitions(url)) < len(made)
+
+
+def test_a_partition_that_went_missing_is_made_again(url: str, metabase: PostgresMetabase) -> None:
+    put(metabase, "gone")
+    for name in partitions(url):
+        ask(url, f"DROP TABLE {name}")
+    put(metabase, "kept")
+    assert keys(metabase) == ["kept"]
+
+
+def test_a_partition_that_many_need_at_once_is_made_once(url: str, metabase: PostgresMetabase) -> None:
+    for hours in range(1, 9, 2):
+        set_clock(url, put(metabase) + hours * HOUR_NS)
+        with ThreadPoolExecutor(8) as writers:
+            list(writers.map(lambda n: put(metabase, f"key-{n}"), range(8)))
+    assert len(keys(metabase)) == 4 * 9
+
+
+def test_gateways_that_start_at_once_migrate_once(postgres_server: PostgresServer) -> None:
+    url = postgres_server.create_database(migrated=False)
+    barrier = threading.Barrier(3)
+
+    def start(_: int) -> None:
+        barrier.wait(30)
+        migrate(url)
+
+    with ThreadPoolExecutor(3) as gateways:
+        list(gateways.map(start, range(3)))
+    assert ask(url, "SELECT version FROM schema_version") == [(len(load_migrations()),)]
+    assert migrate(url) == (len(load_migrations()), len(load_migrations()))
+
+
+def test_a_newer_schema_is_refused_with_what_to_do(url: str) -> None:
+    ask(url, "UPDATE schema_version SET version = 999")
+    with pytest.raises(ConfigError, match="upgrade"):
+        migrate(url)
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_server.create_database(migrated=False)
+    monkeypatch.setattr(
+        sys.modules[migrate.__module__],
+        "load_migrations",
+        lambda: ["CREATE TABLE a (x int);", "CREATE TABLE b (x int); CREATE TABLE a (y int);"],
+    )
+    with pytest.raises(ConfigError):
+        migrate(url)
+    assert ask(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
