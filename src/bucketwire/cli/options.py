@@ -1,9 +1,11 @@
 """The options that commands share, each with its environment variable."""
 
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 
@@ -16,6 +18,12 @@ def option(flag: str, help: str, **settings: Any) -> Callable[[F], F]:  # noqa: 
     """An option that can also be set as BUCKETWIRE_<FLAG>."""
     variable = "BUCKETWIRE_" + flag.removeprefix("--").upper().replace("-", "_")
     return click.option(flag, envvar=variable, show_envvar=True, show_default=True, help=help, **settings)
+
+
+def _checked_region(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if re.fullmatch("[a-z0-9-]{1,64}", value) is None:
+        raise click.BadParameter("lower-case letters, digits and hyphens only")
+    return value
 
 
 host_option = option("--host", "Address to listen on.", default="127.0.0.1")
@@ -34,7 +42,9 @@ dialect_option = option(
 metabase_option = option(
     "--metabase", "URL of the metabase.  [default: sqlite, in the data folder]", default=None
 )
-region_option = option("--region", "Region told to clients and in events.", default="us-east-1")
+region_option = option(
+    "--region", "Region told to clients and in events.", default="us-east-1", callback=_checked_region
+)
 
 supervised_option = click.option("--supervised", is_flag=True, hidden=True)
 """Set by `up`: stop when standard input ends, since then the supervisor is gone."""
@@ -42,7 +52,7 @@ supervised_option = click.option("--supervised", is_flag=True, hidden=True)
 
 def metabase_url(metabase: str | None, data: Path) -> str:
     """The metabase's URL, by default a file in the data folder."""
-    return metabase or f"sqlite:///{data.absolute()}/metabase.db"
+    return metabase or f"sqlite:///{quote(str(data.absolute()))}/metabase.db"
 
 
 def free_port(host: str) -> int:
