@@ -51,7 +51,7 @@ services: ## Install the servers that the tests start: PostgreSQL, from Debian's
 
 lock: $(INSTALLED) ## Choose newer versions of all dependencies
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	  --upgrade --quiet pyproject.toml --group dev -o requirements.lock
+	  --upgrade --quiet pyproject.toml --all-extras --group dev -o requirements.lock
 
 clean: ## Remove the environment and what tools have left
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

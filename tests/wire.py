@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -159,8 +160,13 @@ class System:
             os.kill(pid, signal.SIGCONT)
 
     def kill(self, name: str) -> None:
-        """Kill -9 of one part's main process."""
-        os.kill(self.part(name), signal.SIGKILL)
+        """Kill -9 of one part's main process; its children, if they were paused, go on and find it gone."""
+        doomed = self.part(name)
+        orphans = descendants(doomed)
+        os.kill(doomed, signal.SIGKILL)
+        for pid in orphans:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def kill_everything(self) -> None:
         """Kill -9 of every process, as when the machine loses power, but for the disk's cache."""

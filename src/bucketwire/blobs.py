@@ -20,6 +20,7 @@ from bucketwire.errors import Unavailable
 _NAME_BYTES = 16
 _COPY_BYTES = 1024 * 1024
 _FOLDER_CHARACTERS = 2
+_LOCAL = "file://"
 _UNFINISHED = "unfinished"
 
 
@@ -43,7 +44,10 @@ class Blobs:
     """Blobs below a URL such as `file:///var/lib/bucketwire/objects`. All calls block."""
 
     def __init__(self, root_url: str) -> None:
-        self._files, root = fsspec.core.url_to_fs(root_url)
+        if root_url.startswith(_LOCAL):  # as it is: fsspec would read `::` and the like in a folder's name
+            self._files, root = fsspec.filesystem("file"), root_url.removeprefix(_LOCAL)
+        else:
+            self._files, root = fsspec.core.url_to_fs(root_url)
         self._root = PurePosixPath(root)
         self._local = "file" in _protocols(self._files)
 

@@ -76,8 +76,10 @@ class Unavailable(CallError):
 
     default_code = "ServiceUnavailable"
 
-    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, code: str | None = None, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message, code=code)
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import TopicHealth
 from bucketwire.pipeline.job import stop_queries
 from services.http_endpoint import HttpEndpoint, Mode, Received
 
@@ -174,3 +175,51 @@ def test_without_its_checkpoint_a_restart_goes_on_where_it_was(
     endpoint.wait_for(4, PATIENCE_SECONDS)
     assert keys(endpoint.events()) == names(4)
     assert len(set(ids(endpoint.events()))) == 4
+
+
+def test_an_endpoint_that_answers_late_gets_each_message_once_after_the_first_few(
+    run_pipeline: Run,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode = Mode.SLOW
+    endpoint.delay_seconds = 0.6
+    run_pipeline()
+    write(1)
+    until(lambda: metabase.queue.unhealthy().get(arn, TopicHealth("")).reason == "answers slowly")
+    endpoint.forget()
+    for number in range(1, 6):
+        write(1, first=number)
+        until(lambda number=number: f"videos/{number}" in keys(endpoint.events()))
+    until(lambda: not metabase.queue.stats())
+    assert (len(endpoint.events()), endpoint.attempts) == (5, 5)
+    endpoint.mode = Mode.OK
+    write(1, first=6)
+    until(lambda: arn not in metabase.queue.unhealthy())
+
+
+def test_a_retry_does_not_wait_for_a_topic_that_hangs(
+    run_pipeline: Run,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    other_endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    """The hanging probe lasts longer than this test waits: a retry that waited for it would come too late."""
+    hanging = subscribe(endpoint.url)
+    subscribe(other_endpoint.url, "others")
+    endpoint.mode = Mode.HANG
+    run_pipeline(retry_deadline_seconds=PATIENCE_SECONDS)
+    write(1)
+    until(lambda: metabase.queue.unhealthy().get(hanging, TopicHealth("")).reason == "being tried")
+    other_endpoint.mode = Mode.REFUSE
+    write(1, "others")
+    until(lambda: len(metabase.queue.stats()) == 2)
+    other_endpoint.mode = Mode.OK
+    other_endpoint.wait_for(1, PATIENCE_SECONDS / 2)
+    assert endpoint.events() == []
+    endpoint.mode = Mode.OK

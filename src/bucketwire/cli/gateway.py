@@ -78,20 +78,38 @@ def gateway(
         blobs = Blobs(blobs_url(data))
         keys = KeyRing([root], lookup_in(opened.users))
         with housekeeping(opened, blobs, settings.housekeeping_seconds):
-            serve(settings, opened, keys, blobs, lambda: reason_not_ready(opened))
+            serve(settings, opened, keys, blobs, Readiness(opened))
     finally:
         opened.close()
 
 
-def reason_not_ready(metabase: Metabase) -> str | None:
-    """Why the system is not ready: writes are refused, or the pipeline is not processing."""
+class Readiness:
+    """Why the system is not ready, if it is not: writes are refused, or the pipeline is not processing.
+
+    The look at the metabase writes and flushes, so its result is kept for a second, whoever asks.
+    """
+
+    def __init__(self, metabase: Metabase) -> None:
+        self._metabase = metabase
+        self._asked_at = float("-inf")
+        self._reason: str | None = None
+
+    def __call__(self) -> str | None:
+        """The reason, or None."""
+        if time.monotonic() - self._asked_at >= 1:
+            self._reason = _reason_not_ready(self._metabase)
+            self._asked_at = time.monotonic()
+        return self._reason
+
+
+def _reason_not_ready(metabase: Metabase) -> str | None:
     try:
         metabase.check()
         alive_at_ns = metabase.cursors.alive_at_ns(CONSUMER)
     except BucketwireError as error:
         return f"writes are not accepted: {error}"
     if not alive_at_ns:
-        return "the pipeline has not started yet"
+        return "the pipeline is starting"
     silent_seconds = (time.time_ns() - alive_at_ns) / 1e9
     if silent_seconds > _ALIVE_SECONDS:
         return f"the pipeline has not reported for {silent_seconds:.0f} s"

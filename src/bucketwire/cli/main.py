@@ -1,5 +1,6 @@
 """`bucketwire`: the command line. Each command lives in a module that is imported when it is called."""
 
+import os
 import sys
 from importlib import import_module
 
@@ -46,6 +47,7 @@ def bucketwire() -> None:
 
 def main() -> None:
     """Entry point: our own errors are one line on stderr, with exit code 1; 2 if a thing does not exist."""
+    os.umask(0o077)  # what is written may hold secrets of customers
     try:
         bucketwire()
     except BucketwireError as error:

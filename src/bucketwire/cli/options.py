@@ -1,10 +1,12 @@
 """The options that commands share, each with its environment variable."""
 
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 
@@ -18,6 +20,12 @@ def option(flag: str, help: str, **settings: Any) -> Callable[[F], F]:  # noqa: 
     """An option that can also be set as BUCKETWIRE_<FLAG>."""
     variable = "BUCKETWIRE_" + flag.removeprefix("--").upper().replace("-", "_")
     return click.option(flag, envvar=variable, show_envvar=True, show_default=True, help=help, **settings)
+
+
+def _checked_region(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if re.fullmatch("[a-z0-9-]{1,64}", value) is None:
+        raise click.BadParameter("lower-case letters, digits and hyphens only")
+    return value
 
 
 host_option = option("--host", "Address to listen on.", default="127.0.0.1")
@@ -36,7 +44,9 @@ dialect_option = option(
 metabase_option = option(
     "--metabase", "URL of the metabase.  [default: sqlite, in the data folder]", default=None
 )
-region_option = option("--region", "Region told to clients and in events.", default="us-east-1")
+region_option = option(
+    "--region", "Region told to clients and in events.", default="us-east-1", callback=_checked_region
+)
 domain_option = option(
     "--domain",
     "Name under which buckets are addressed as <bucket>.<domain>; localhost always is.",
@@ -57,7 +67,7 @@ supervised_option = click.option("--supervised", is_flag=True, hidden=True)
 
 def metabase_url(metabase: str | None, data: Path) -> str:
     """The metabase's URL, by default a file in the data folder."""
-    return metabase or f"sqlite:///{data.absolute()}/metabase.db"
+    return metabase or f"sqlite:///{quote(str(data.absolute()))}/metabase.db"
 
 
 def blobs_url(data: Path) -> str:

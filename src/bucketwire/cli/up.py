@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -45,8 +46,8 @@ Your first event. In a second terminal:
 
 and in a third:
 
-  eval "$({program} env --port {port} --data {data})"
-  export PATH={bin}:$PATH
+  eval "$({program} env --host {host} --port {port} --data {data})"
+  export PATH={bin}:"$PATH"
   aws sns create-topic --name first --attributes push-endpoint=http://127.0.0.1:8085/
   aws s3 mb s3://first
   aws s3api put-bucket-notification-configuration --bucket first --notification-configuration \\
@@ -82,17 +83,16 @@ def up(
 
     A part that dies is started again. Ctrl-C stops everything.
     """
-    data = data.absolute()
-    data.mkdir(parents=True, exist_ok=True)
-    lock = _lock(data)
-    root, generated = root_credentials(data, root_access_key or None, root_secret_key or None)
-    port = port or free_port(host)
-    _check_port(host, port)
-    url = metabase_url(metabase, data)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
-    where = ["--data", str(data), "--dialect", dialect, "--metabase", url]
+    data = data.absolute()
+    port = port or free_port(host)
+    _check_port(host, port)
+    lock = _lock(data)
+    root, generated = root_credentials(data, root_access_key or None, root_secret_key or None)
+    url = metabase_url(metabase, data)
+    where = ["--data", str(data), "--dialect", dialect]
     supervisor = Supervisor(
         [
             Part(
@@ -107,7 +107,7 @@ def up(
             ),
             Part("pipeline", _command("pipeline", *where), before_start=lambda: _not_yet_ready(url)),
         ],
-        _environment(data),
+        _environment(data, url),
         _say,
         stop,
     )
@@ -124,18 +124,27 @@ def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "bucketwire", *arguments, "--supervised"]
 
 
-def _environment(data: Path) -> dict[str, str]:
-    """The parts' environment: without the root keys, which they read from the data folder."""
+def _environment(data: Path, url: str) -> dict[str, str]:
+    """The parts' environment: without the root keys, which they read from the data folder.
+
+    The metabase's URL is here and not among the arguments, where `ps` would show its password.
+    """
     metrics = data / "metrics"
     shutil.rmtree(metrics, ignore_errors=True)
     metrics.mkdir()
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("BUCKETWIRE_")}
-    return {**ours, "PROMETHEUS_MULTIPROC_DIR": str(metrics)}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("BUCKETWIRE_ROOT_")}
+    return {**ours, "BUCKETWIRE_METABASE": url, "PROMETHEUS_MULTIPROC_DIR": str(metrics)}
 
 
 def _lock(data: Path) -> IO[str]:
-    """Hold the data folder: two systems in one folder would share a pipeline's cursor."""
-    file = (data / "lock").open("a")
+    """Make and hold the data folder: two systems in one folder would share a pipeline's cursor."""
+    if "," in str(data) or not str(data).isprintable():
+        raise ConfigError("the data folder's name may not have a comma or a control character")
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        file = (data / "lock").open("a")
+    except OSError as error:
+        raise ConfigError(f"cannot write to {data} ({error.strerror}): choose a folder with --data") from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -188,10 +197,11 @@ def _announce(stop: threading.Event, host: str, port: int, data: Path, dialect: 
     tenant = dialect_named(dialect).topic_tenant
     click.echo(
         _FIRST_EVENT.format(
-            program=program,
+            program=shlex.quote(str(program)),
+            host=host,
             port=port,
-            data=data,
-            bin=program.parent,
+            data=shlex.quote(str(data)),
+            bin=shlex.quote(str(program.parent)),
             arn=TopicArn(region, tenant, "first"),
         )
     )

@@ -63,12 +63,17 @@ def create_app(
     return GatewayApp(services, keys, ready)
 
 
+MAX_UNDER_WAY = 512
+"""Requests answered at once: each may hold a piece of a body in memory."""
+
+
 class GatewayApp:
     """The ASGI callable."""
 
     def __init__(self, services: Services, keys: KeyRing, ready: Callable[[], str | None]) -> None:
         self._services = services
         self._ready = ready
+        self._under_way = 0
         self._s3 = S3Front(services, keys, _now)
         self._sns = SnsFront(services, keys, _now)
         self._log = get_logger("gateway").bind()
@@ -99,8 +104,12 @@ class GatewayApp:
         if request.raw_path.startswith(_OWN_PAGES) and not self._names_bucket(request):
             await self._send(request, await self._own_page(request), send)
             return
-        answer, problem = await self._answer(request)
-        await self._send(request, answer, send)
+        self._under_way += 1
+        try:
+            answer, problem = await self._answer(request)
+            await self._send(request, answer, send)
+        finally:
+            self._under_way -= 1
         seconds = time.perf_counter() - started
         observe_request(request.operation, answer.status, seconds)
         self._log_request(request, answer, seconds, problem)
@@ -125,10 +134,15 @@ class GatewayApp:
         else:
             self._log.error("request", exc_info=problem, **fields)
 
+    def _refuse_too_many(self) -> None:
+        if self._under_way > MAX_UNDER_WAY:
+            raise Unavailable("Please reduce your request rate.", code="SlowDown", retry_after_seconds=1)
+
     async def _answer(self, request: Request) -> tuple[Answer, Exception | None]:
         """The answer, and the exception behind it if it was not foreseen."""
         front: S3Front | SnsFront = self._s3
         try:
+            self._refuse_too_many()
             front = self._sns if speaks_sns(request, self._services.settings.domain) else self._s3
             return await front.answer(request), None
         except CallError as error:

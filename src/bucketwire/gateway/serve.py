@@ -1,5 +1,6 @@
 """Runs the gateway on a socket until it is told to stop."""
 
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
 from bucketwire.errors import ConfigError
 from bucketwire.gateway.app import create_app
+from bucketwire.gateway.connection import GatewayProtocol
 from bucketwire.metabase.base import Metabase
 
-MAX_CONNECTIONS = 512
-"""Each may hold a piece of a body in memory."""
+MAX_FILES = 65_536
+"""Connections and blobs open at once, where the machine allows it."""
 _BACKLOG = 1024
 _STOP_SECONDS = 3
 _KEEP_ALIVE_SECONDS = 60
@@ -33,6 +35,7 @@ def serve(
 
     `listening` is told the port once connections are accepted: it differs from the settings' when that is 0.
     """
+    _allow_files()
     with listen(settings.host, settings.port) as bound:
         app = create_app(settings, metabase, keys, blobs, ready)
         server = uvicorn.Server(server_config(app))
@@ -51,11 +54,18 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"cannot listen on {host} port {port}: {problem.strerror}") from problem
 
 
+def _allow_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def server_config(app: object) -> uvicorn.Config:
     """How uvicorn serves the application."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        http="httptools",
+        http=GatewayProtocol,
         loop="uvloop",
         ws="none",
         lifespan="on",
@@ -63,7 +73,6 @@ def server_config(app: object) -> uvicorn.Config:
         proxy_headers=False,
         log_config=None,
         server_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )

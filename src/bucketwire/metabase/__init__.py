@@ -1,5 +1,6 @@
 """The metabase: objects, rules, topics, changes and the queue, behind small contracts."""
 
+from types import ModuleType
 from urllib.parse import urlsplit
 
 from bucketwire.errors import ConfigError
@@ -14,9 +15,7 @@ def open_metabase(url: str) -> Metabase:
 
             return open_sqlite(url)
         case "postgresql" | "postgres":
-            from bucketwire.metabase.postgres import open_postgres
-
-            return open_postgres(url)
+            return _postgres().open_postgres(url)
         case scheme:
             raise _unknown(scheme)
 
@@ -29,11 +28,19 @@ def migrate_metabase(url: str) -> dict[str, tuple[int, int]]:
 
             return migrate_sqlite(url)
         case "postgresql" | "postgres":
-            from bucketwire.metabase.postgres import migrate
-
-            return {"metabase": migrate(url)}
+            return {"metabase": _postgres().migrate(url)}
         case scheme:
             raise _unknown(scheme)
+
+
+def _postgres() -> ModuleType:
+    try:
+        from bucketwire.metabase import postgres
+    except ImportError as error:
+        raise ConfigError(
+            "a PostgreSQL metabase needs its driver: pip install 'bucketwire[postgres]'"
+        ) from error
+    return postgres
 
 
 def _unknown(scheme: str) -> ConfigError:

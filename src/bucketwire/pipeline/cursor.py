@@ -16,7 +16,7 @@ from bucketwire.metabase.values import Offset
 
 SAVE_EVERY_SECONDS = 0.1
 BEAT_EVERY_SECONDS = 1.0
-STALLED_AFTER_SECONDS = 15.0
+STALLED_AFTER_SECONDS = 6.0
 
 log = get_logger("pipeline")
 
@@ -78,7 +78,7 @@ class CursorKeeper:
             except Unavailable as error:
                 # The batches meet the same trouble and end the query; here it is only tried again.
                 log.warning("cursor_not_saved", reason=error.message)
-                time.sleep(SAVE_EVERY_SECONDS)
+                time.sleep(BEAT_EVERY_SECONDS)
         self.save()
 
     def _wait(self) -> bool:

@@ -124,11 +124,8 @@ class SliceDelivery:
     def _serve(self, group: _Group, unhealthy: dict[str, TopicHealth]) -> Tally:
         if group.topic is None or group.refusal:
             return self._bury(group.messages, group.refusal)
-        health = unhealthy.get(group.topic.arn)
-        if health is not None:
-            return self._park_behind(group.messages, health.retry_at_ns)
-        if group.topic.arn in self._slow:
-            return self._park_behind(group.messages, _later_ns(delay_seconds(1)))
+        if group.topic.arn in unhealthy or group.topic.arn in self._slow:
+            return self._park_behind(group.messages)
         return self._publish(group.topic, group.messages)
 
     def _publish(self, topic: Topic, messages: list[Message]) -> Tally:
@@ -150,7 +147,7 @@ class SliceDelivery:
             if failed is not None or self._is_slow(time.monotonic() - started, tally.delivered):
                 self._slow.add(topic.arn)
                 rest = messages[first + MESSAGES_A_CALL :]
-                return tally + self._park_behind(rest, _later_ns(delay_seconds(1)))
+                return tally + self._park_behind(rest)
         return tally
 
     def _is_slow(self, seconds: float, delivered: int) -> bool:
@@ -163,9 +160,10 @@ class SliceDelivery:
         for reason, messages in found.rejected.items():
             self._queue.bury(messages, reason)
 
-    def _park_behind(self, messages: Sequence[Message], due_at_ns: int) -> Tally:
+    def _park_behind(self, messages: Sequence[Message]) -> Tally:
+        """Due at once: when the topic may be tried again is for its health to say."""
         if messages:
-            self._queue.park(messages, due_at_ns=due_at_ns, attempts=0, reason="behind others that wait")
+            self._queue.park(messages, due_at_ns=0, attempts=0, reason="behind others that wait")
         return Tally(parked=len(messages))
 
     def _bury(self, messages: Sequence[Message], reason: str) -> Tally:

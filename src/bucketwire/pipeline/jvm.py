@@ -3,10 +3,11 @@
     this process --stdin pipe--> JVM --stdin pipe--> Python daemon --fork--> Python workers
 
 Each link is a pipe that nobody else holds: when its upper end dies, by kill -9 too, the lower end reads
-the end of the file and exits, and so on down. The JVM leads a session of its own, so a Ctrl-C in the
-terminal does not reach it: whoever started it stops it.
+the end of the file and exits, and so on down. A Ctrl-C in the terminal does not reach the JVM: whoever
+started it stops it.
 """
 
+import os
 import struct
 import subprocess
 import tempfile
@@ -94,7 +95,9 @@ def start_jvm(java: Path, conf: Mapping[str, str], environment: Mapping[str, str
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env=_environment(environment, greeting),
-            start_new_session=True,
+            # Where this process leads a session, as a supervised one does, no terminal can reach it, and
+            # whoever ends its group ends Java with it.
+            start_new_session=os.getsid(0) != os.getpid(),
         )
         try:
             return Jvm(process, *_read_greeting(process, greeting))

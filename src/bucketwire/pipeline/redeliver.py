@@ -3,13 +3,15 @@
     `bucketwire_due`: ARNs of topics with due messages -> for each, at once: take, publish, settle, again
 
 Nothing is taken from the queue before its outcome is settled, so a crash repeats and never loses. An
-unhealthy topic is probed with one message; when that gets through, the rest follows. The number that goes out
-at once grows as long as all get through and falls to what did: a slow destination gets what it can take.
+unhealthy topic is probed with one message; when that gets through, the rest follows. A topic that hangs
+holds up nobody else, and one that is slow gets its messages from here only, until it is quicker. The number
+that goes out at once grows as long as all get through and falls to what did.
 """
 
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +35,7 @@ from bucketwire.publish.base import Delivered, Outcome, Publisher, Rejected, Ret
 WAIT_SECONDS = 0.5
 TICK_SECONDS = 0.05
 TIME_SLICE_SECONDS = 2.0
+WAIT_FOR_DRAINS_SECONDS = 0.25
 FIRST_MESSAGES = 100
 MOST_MESSAGES = 500
 TOPICS_A_TASK = 64
@@ -122,61 +125,86 @@ def redelivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
 
 
 def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
-    """Try the due messages of these topics, all topics at once, for a slice of time."""
+    """Try the due messages of these topics, all topics at once. Those that take long go on without us."""
     worker.router.refresh()
     unhealthy = worker.metabase.queue.unhealthy()
     drains = [TopicDrain(worker, arn, unhealthy.get(arn)) for arn in arns]
-    tally = sum(worker.threads.map(TopicDrain.run, drains), start=Tally())
-    worker.publishers.shrink()
-    tally.count()
-    if tally.messages:
-        log.info("parked_redelivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried)
-    return tally
+    for drain in drains:
+        drain.claim()
+    running = [worker.drain_threads.submit(drain.run) for drain in drains]
+    done, late = wait(running, WAIT_FOR_DRAINS_SECONDS)
+    for each in late:
+        each.add_done_callback(_log_trouble)
+    if not late:
+        worker.drain_publishers.shrink()
+    return sum((each.result() for each in done), start=Tally())
+
+
+def _log_trouble(drain: Future[Tally]) -> None:
+    """Nobody waits for this drain any more. What it could not settle is due again when its claim ends."""
+    if (error := drain.exception()) is not None:
+        log.error("drain_failed", reason=str(error))
 
 
 class TopicDrain:
-    """Tries the due messages of one topic."""
+    """Tries the due messages of one topic.
+
+    While it is at work the topic is claimed, by a time before which nobody else tries it: a round does not
+    wait for a destination that hangs, and the next round leaves it alone. Should this process die, the claim
+    ends by itself.
+    """
 
     def __init__(self, worker: Worker, arn: str, health: TopicHealth | None) -> None:
         self._worker = worker
         self._queue = worker.metabase.queue
         self._arn = arn
-        self._health = health
+        self._failures = health.failures if health else 0
         self._publish = self._publishing()
+        self._slow = False
+
+    def claim(self) -> None:
+        """Keep others off the topic for as long as an attempt may take."""
+        seconds = self._worker.settings.retry_deadline_seconds + TIME_SLICE_SECONDS + 1
+        self._report(max(1, self._failures), time.time_ns() + int(seconds * 1e9), "being tried")
 
     def run(self) -> Tally:
         """Go on until nothing is due, nothing gets through, or the time is over."""
         ends = time.monotonic() + TIME_SLICE_SECONDS
-        limit = FIRST_MESSAGES if self._health is None else 1
+        limit = 1 if self._failures else FIRST_MESSAGES
         tally = Tally()
-        while time.monotonic() < ends:
-            parked = self._queue.take(self._arn, time.time_ns(), limit)
-            if not parked:
-                break
-            found = self._try(parked)
+        while parked := self._queue.take(self._arn, time.time_ns(), limit):
+            found, failed = self._try(parked)
             tally += found
-            if found.parked and not found.delivered:
+            if failed is not None:
+                self._report(self._failures + 1, _due_ns(self._failures + 1, failed), failed.reason)
                 break
             limit = min(2 * limit, MOST_MESSAGES) if not found.parked else max(1, found.delivered)
+            if time.monotonic() > ends:
+                self._report(1, 0, "more is waiting")
+                break
+        else:
+            self._report(int(self._slow), 0, "answers slowly")
+        tally.count()
+        if tally.messages:
+            log.info(
+                "parked_redelivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried
+            )
         return tally
 
-    def _try(self, parked: Sequence[Parked]) -> Tally:
+    def _try(self, parked: Sequence[Parked]) -> tuple[Tally, Retry | None]:
+        """What became of them, and why the destination is taken for down if it is."""
         messages = [each.message for each in parked]
+        started = time.monotonic()
         outcomes = self._publish(messages, self._worker.settings.retry_deadline_seconds)
+        # A destination that needs longer than a batch waits would get each message twice: once in vain.
+        # It stays with the queue until it is quicker.
+        self._slow = time.monotonic() - started > self._worker.settings.deadline_seconds / 2
         found = sort_outcomes(messages, outcomes, time.time_ns())
         self._queue.settle(_settlement(parked, outcomes))
-        self._note_health(found.failed)
-        return found.tally()
+        return found.tally(), found.failed
 
-    def _note_health(self, failed: Retry | None) -> None:
-        if failed is not None:
-            failures = (self._health.failures if self._health else 0) + 1
-            due = _due_ns(failures, failed)
-            self._health = TopicHealth(self._arn, failures, due, failed.reason)
-            self._queue.report(self._health)
-        elif self._health is not None:
-            self._queue.report(TopicHealth(self._arn))
-            self._health = None
+    def _report(self, failures: int, retry_at_ns: int, reason: str) -> None:
+        self._queue.report(TopicHealth(self._arn, failures, retry_at_ns, reason))
 
     def _publishing(self) -> Callable[[Sequence[Any], float], list[Outcome]]:
         """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""
@@ -184,7 +212,7 @@ class TopicDrain:
         if topic is None:
             return _rejecting("the topic does not exist")
         try:
-            publisher: Publisher = self._worker.publishers.get(topic)
+            publisher: Publisher = self._worker.drain_publishers.get(topic)
         except ConfigError as error:
             return _rejecting(str(error))
         return publisher.publish

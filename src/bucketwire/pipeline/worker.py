@@ -19,6 +19,8 @@ from bucketwire.publish import open_publisher
 
 THREADS = 64
 """Topics that are published to at once."""
+DRAIN_THREADS = 256
+"""Topics whose parked messages are tried at once; most of them wait for a destination that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,9 @@ class Worker:
     router: Router
     publishers: Publishers
     threads: ThreadPoolExecutor
+    drain_publishers: Publishers
+    """Apart from the others: a drain may outlive the task that began it."""
+    drain_threads: ThreadPoolExecutor
 
 
 @lru_cache(maxsize=1)
@@ -48,4 +53,6 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         router=Router(metabase.rules, metabase.topics, dialect_named(settings.dialect)),
         publishers=Publishers(open_publisher),
         threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
+        drain_publishers=Publishers(open_publisher),
+        drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
     )

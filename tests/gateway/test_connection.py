@@ -1,0 +1,97 @@
+"""Raw connections: what is not quite HTTP, too much of it, or too little."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from bucketwire.gateway import connection as connection_module
+from gateway.running import RunningGateway
+
+
+@contextmanager
+def connected(gateway: RunningGateway) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as opened:
+        yield opened
+
+
+def answer(opened: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    received = b""
+    while piece := opened.recv(65536):
+        received += piece
+    return received
+
+
+def put_head(s3: Any, bucket: str, key: str, *headers: str) -> bytes:
+    url = s3.generate_presigned_url("put_object", {"Bucket": bucket, "Key": key}, ExpiresIn=60)
+    parts = urlsplit(url)
+    lines = [f"PUT {parts.path}?{parts.query} HTTP/1.1", f"Host: {parts.netloc}", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def test_bytes_behind_a_request_do_not_turn_its_answer_into_an_error(
+    gateway: RunningGateway, s3: Any, bucket: str
+) -> None:
+    with connected(gateway) as opened:
+        opened.sendall(put_head(s3, bucket, "short", "Content-Length: 2") + b"abc")
+        received = answer(opened)
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert s3.head_object(Bucket=bucket, Key="short")["ContentLength"] == 2
+
+
+def test_a_body_that_ends_too_early_is_answered(gateway: RunningGateway, s3: Any, bucket: str) -> None:
+    with connected(gateway) as opened:
+        opened.sendall(put_head(s3, bucket, "cut", "Content-Length: 10") + b"abc")
+        opened.shutdown(socket.SHUT_WR)
+        received = answer(opened)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert b"<Code>IncompleteBody</Code>" in received
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+@pytest.mark.parametrize("length", ["-1", "abc", "1" + "0" * 20])
+def test_a_length_that_is_no_length_is_an_error_document(
+    gateway: RunningGateway, s3: Any, bucket: str, length: str
+) -> None:
+    with connected(gateway) as opened:
+        opened.sendall(put_head(s3, bucket, "k", f"Content-Length: {length}") + b"abc")
+        received = answer(opened)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert b"<Error><Code>" in received
+
+
+@pytest.mark.parametrize("head", [b"GET / HTTP/1.1\r\nX: ", b"GET /"])
+def test_a_head_without_end_is_cut_off(gateway: RunningGateway, head: bytes) -> None:
+    with connected(gateway) as opened:
+        opened.sendall(head)
+        try:
+            for _ in range(64):
+                opened.sendall(b"x" * 16384)
+            received = answer(opened)
+        except ConnectionError:
+            return
+    assert b"RequestHeaderSectionTooLarge" in received
+
+
+def test_a_client_that_says_nothing_is_let_go(
+    gateway: RunningGateway, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "SILENCE_SECONDS", 0.2)
+    with connected(gateway) as idle, connected(gateway) as stalled:
+        stalled.sendall(put_head(s3, bucket, "stalled", "Content-Length: 10") + b"abc")
+        assert b"<Code>RequestTimeout</Code>" in answer(stalled)
+        assert b"<Code>RequestTimeout</Code>" in answer(idle)
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+def test_many_idle_connections_keep_nobody_out(gateway: RunningGateway, s3: Any) -> None:
+    opened = [socket.create_connection(("127.0.0.1", gateway.port)) for _ in range(600)]
+    try:
+        assert s3.list_buckets()["ResponseMetadata"]["HTTPStatusCode"] == 200
+    finally:
+        for each in opened:
+            each.close()
