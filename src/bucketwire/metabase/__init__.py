@@ -15,7 +15,8 @@ def open_metabase(url: str) -> Metabase:
 
             return open_sqlite(url)
         case "postgresql" | "postgres":
-            return _postgres().open_postgres(url)
+            opened: Metabase = _postgres().open_postgres(url)
+            return opened
         case scheme:
             raise _unknown(scheme)
 
