@@ -20,7 +20,8 @@ _PAUSE_SECONDS = 1.0
 _ORPHAN_AGE = timedelta(hours=24)
 """No request takes longer than this from its last byte to its commit."""
 _SUSPICIOUS = 100
-"""So many orphans, if they are more than what the metabase knows, mean that it is not the right one."""
+"""So many orphans, if they are more than what the metabase knows, mean that it is not the right one. So does
+any orphan where it knows none of the files."""
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -52,7 +53,8 @@ def _orphans(objects: Objects, blobs: Blobs, cutoff: datetime) -> list[str]:
     for names in blobs.names_before(cutoff):
         orphans += objects.unknown_blobs(names)
         seen += len(names)
-    if len(orphans) > max(_SUSPICIOUS, seen - len(orphans)):
+    known = seen - len(orphans)
+    if orphans and (known == 0 or len(orphans) > max(_SUSPICIOUS, known)):
         raise ConfigError(
             f"{len(orphans)} of {seen} files are unknown to the metabase, and none was removed:"
             " is this the metabase of that data folder?"

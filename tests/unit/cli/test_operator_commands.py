@@ -10,7 +10,9 @@ import pytest
 
 from bucketwire.access.credentials import root_credentials
 from bucketwire.cli.main import bucketwire, main
+from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
+from factories import new_object, origin
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -18,6 +20,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     """Runs a command on a data folder of its own: exit code, what it printed, and its errors."""
+    monkeypatch.setattr("os.umask", lambda _mask: 0)  # it would last for the tests that follow
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["bucketwire", *arguments, "--data", str(tmp_path)])
@@ -95,15 +98,24 @@ def test_the_lifecycle_runs_on_demand_at_any_time(run: Run) -> None:
 
 
 def test_sweep_removes_old_orphans_alone(run: Run, tmp_path: Path) -> None:
-    orphan, young = tmp_path / "objects/ab/abcd", tmp_path / "objects/ab/abce"
+    orphan, young, used = (tmp_path / "objects/ab" / name for name in ("abcd", "abce", "abcf"))
     orphan.parent.mkdir(parents=True)
-    for path in (orphan, young):
-        path.write_bytes(b"x")
     two_days_ago = time.time() - 2 * 86_400
-    os.utime(orphan, (two_days_ago, two_days_ago))
+    for path in (orphan, young, used):
+        path.write_bytes(b"x")
+        if path is not young:
+            os.utime(path, (two_days_ago, two_days_ago))
+    code, _, err = run("sweep", "--json")
+    assert (code, orphan.exists()) == (1, True), "a metabase that knows none of the files is the wrong one"
+    assert "is this the metabase" in err
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    metabase.objects.put("media", new_object(blob="abcf"), Operation.PUT, origin())
+    metabase.close()
     assert json.loads(run("sweep", "--json")[1]) == {"dropped": 0, "orphaned": 1, "unfinished": 0}
     assert not orphan.exists()
     assert young.exists()
+    assert used.exists()
     assert run("sweep")[1] == "removed 0 dropped, 0 orphaned and 0 unfinished files\n"
 
 
