@@ -85,13 +85,15 @@ class CursorKeeper:
         """Block until there is something to write; false when it is the last time."""
         with self._changed:
             self._changed.wait_for(self._is_urgent, self._pause_seconds())
-            stalled = time.monotonic() - self._advanced_at > STALLED_AFTER_SECONDS
-            while stalled and not self._is_urgent():
+            while self._is_stalled() and not self._is_urgent():
                 self._changed.wait(BEAT_EVERY_SECONDS)
             closed = self._closed
         if not closed:
             time.sleep(max(0.0, self._saved_at + SAVE_EVERY_SECONDS - time.monotonic()))
         return not closed
+
+    def _is_stalled(self) -> bool:
+        return time.monotonic() - self._advanced_at > STALLED_AFTER_SECONDS
 
     def _is_urgent(self) -> bool:
         return self._closed or self._offset != self._saved
