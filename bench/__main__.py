@@ -24,6 +24,7 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import NewObject, Slice
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered
+from services.postgres import PostgresServer
 from wire import System, descendants
 
 QUEUED = 20_000
@@ -133,7 +134,64 @@ def drain(system: System) -> Iterator[tuple[str, str, str]]:
     yield "drain beside the floor", f"{QUEUED / seconds / floor:.2f}", ""
 
 
-MEASURES = {"start": start, "idle": idle, "latency": latency, "drain": drain, "puts": puts}
+def large(system: System) -> Iterator[tuple[str, str, str]]:
+    """One large object down, and many up at once: speed, and the memory of the gateway."""
+    system.client("s3").create_bucket(Bucket="large")
+    before = _resident_bytes(system)
+    _transfer(system, "up", 1, 1024)
+    down = statistics.median(_transfer(system, "down", 1, 1024) for _ in range(3))
+    yield "GET of one 1 GiB object", f"{down:.0f} MB/s", "> 300 MB/s"
+    up = _transfer(system, "up", 16, 256)
+    grown = (_resident_bytes(system) - before) / 1e6
+    yield "16 parallel PUTs of 256 MiB", f"{up:.0f} MB/s", ""
+    yield (
+        "gateway's memory at its peak during them",
+        f"{_resident_bytes(system) / 1e6:.0f} MB (+{grown:.0f})",
+        "< 300 MB",
+    )
+
+
+def postgres(_: System) -> Iterator[tuple[str, str, str]]:
+    """PUT/s on a PostgreSQL metabase that flushes each commit."""
+    server = PostgresServer.start(durable=True)
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="bucketwire-bench-") as folder,
+            System(Path(folder), metabase=server.create_database()) as system,
+        ):
+            system.client("s3").create_bucket(Bucket="plain")
+            _load(system, "plain", seconds=2)
+            results = [_load(system, "plain", seconds=PUT_SECONDS) for _ in range(3)]
+    finally:
+        server.stop()
+    assert not any(result["errors"] for result in results), results
+    rates = [result["puts"] / result["seconds"] for result in results]
+    yield "PUT/s on PostgreSQL", f"{statistics.median(rates):.0f} /s  {_rounded(rates)}", "> 600 /s"
+
+
+MEASURES = {
+    "start": start,
+    "idle": idle,
+    "latency": latency,
+    "drain": drain,
+    "puts": puts,
+    "large": large,
+    "postgres": postgres,
+}
+
+
+def _transfer(system: System, direction: str, clients: int, megabytes: int) -> float:
+    """Megabytes a second, over all clients."""
+    command = [sys.executable, "-m", "bench.transfer", direction, "--port", str(system.port)]
+    command += ["--clients", str(clients), "--megabytes", str(megabytes)]
+    return float(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def _resident_bytes(system: System) -> int:
+    """The most memory that the gateway has had."""
+    status = Path(f"/proc/{system.part('gateway')}/status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
 
 
 def _floor(metabase: Metabase, first: str) -> float:

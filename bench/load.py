@@ -25,26 +25,35 @@ from wire import ACCESS_KEY, REGION, SECRET_KEY
 MOST_PUTS_A_SECOND = 5_000
 
 
-def signed_put(port: int, bucket: str, key: str, body: bytes, now: datetime, signing_key: bytes) -> bytes:
-    """The whole request, with a signature over everything but the payload."""
+def signed_head(
+    method: str, port: int, bucket: str, key: str, now: datetime, signing_key: bytes
+) -> dict[str, str]:
+    """The headers of a request, with a signature over everything but the payload."""
     stamp = now.strftime("%Y%m%dT%H%M%SZ")
     host = f"127.0.0.1:{port}"
     names = "host;x-amz-content-sha256;x-amz-date"
     canonical = (
-        f"PUT\n/{bucket}/{key}\n\nhost:{host}\nx-amz-content-sha256:UNSIGNED-PAYLOAD\n"
+        f"{method}\n/{bucket}/{key}\n\nhost:{host}\nx-amz-content-sha256:UNSIGNED-PAYLOAD\n"
         f"x-amz-date:{stamp}\n\n{names}\nUNSIGNED-PAYLOAD"
     )
     scope = f"{stamp[:8]}/{REGION}/s3/aws4_request"
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
     signature = hmac.new(signing_key, to_sign.encode(), "sha256").hexdigest()
-    head = (
-        f"PUT /{bucket}/{key} HTTP/1.1\r\nHost: {host}\r\nx-amz-date: {stamp}\r\n"
-        f"x-amz-content-sha256: UNSIGNED-PAYLOAD\r\nContent-Length: {len(body)}\r\n"
-        f"Authorization: AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/{scope}, SignedHeaders={names}, "
-        f"Signature={signature}\r\n\r\n"
-    )
-    return head.encode() + body
+    return {
+        "Host": host,
+        "x-amz-date": stamp,
+        "x-amz-content-sha256": "UNSIGNED-PAYLOAD",
+        "Authorization": f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/{scope}, SignedHeaders={names}, "
+        f"Signature={signature}",
+    }
+
+
+def signed_put(port: int, bucket: str, key: str, body: bytes, now: datetime, signing_key: bytes) -> bytes:
+    """The whole request."""
+    headers = signed_head("PUT", port, bucket, key, now, signing_key)
+    lines = [f"{name}: {value}" for name, value in {**headers, "Content-Length": len(body)}.items()]
+    return "\r\n".join([f"PUT /{bucket}/{key} HTTP/1.1", *lines, "", ""]).encode() + body
 
 
 def derived_key(now: datetime) -> bytes:

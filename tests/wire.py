@@ -33,11 +33,14 @@ PROGRAM = Path(sys.executable).with_name("bucketwire")
 class System:
     """A running `bucketwire up`."""
 
-    def __init__(self, folder: Path, dialect: str = "aws", port: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, dialect: str = "aws", port: int | None = None, metabase: str | None = None
+    ) -> None:
         self.folder = folder
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._dialect = dialect
+        self._metabase = {"BUCKETWIRE_METABASE": metabase} if metabase else {}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
@@ -56,6 +59,7 @@ class System:
             "BUCKETWIRE_REGION": REGION,
             "BUCKETWIRE_ROOT_ACCESS_KEY": ACCESS_KEY,
             "BUCKETWIRE_ROOT_SECRET_KEY": SECRET_KEY,
+            **self._metabase,
         }
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

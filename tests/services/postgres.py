@@ -34,6 +34,7 @@ _SETTINGS = {
     "unix_socket_directories": "''",
     "log_min_messages": "fatal",
 }
+_DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
 
 @pytest.fixture(scope="session")
@@ -69,8 +70,8 @@ class PostgresServer:
     has_template: bool = False
 
     @classmethod
-    def start(cls) -> "PostgresServer":
-        """Make a cluster in a folder of its own, and start a server on it."""
+    def start(cls, *, durable: bool = False) -> "PostgresServer":
+        """Make a cluster in a folder of its own, and start a server on it; a durable one flushes."""
         programs = find_programs()
         if programs is None:
             raise FileNotFoundError(HOW_TO_GET_IT)
@@ -78,7 +79,7 @@ class PostgresServer:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
         server = cls(programs, folder / "cluster", _free_port())
-        server._init()
+        server._init(_DURABLE if durable else {})
         server._control("start")
         return server
 
@@ -106,13 +107,13 @@ class PostgresServer:
         self._control("stop")
         shutil.rmtree(self.folder.parent)
 
-    def _init(self) -> None:
+    def _init(self, more: dict[str, str]) -> None:
         password = self.folder.parent / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
         options = ["--auth=scram-sha-256", f"--pwfile={password}", "--username=bucketwire", "--no-sync"]
         self._run("initdb", "-D", str(self.folder), "--encoding=UTF8", "--locale=C.UTF-8", *options)
-        settings = [f"{name} = {value}" for name, value in {**_SETTINGS, "port": self.port}.items()]
+        settings = [f"{name} = {value}" for name, value in {**_SETTINGS, **more, "port": self.port}.items()]
         file = self.folder / "postgresql.conf"
         file.write_text("\n".join([*settings, ""]))
 
