@@ -70,16 +70,16 @@ def test_a_canned_acl_reads_as_its_grants(s3: Any, acl: str) -> None:
     assert granted(s3.get_object_acl(Bucket=bucket, Key="key")) == ACLS[acl]
 
 
-def test_grants_name_their_grantees_as_s3_does(s3: Any, bucket: str) -> None:
+def test_grants_name_their_grantees_as_s3_does_groups_first(s3: Any, bucket: str) -> None:
     s3.put_bucket_acl(Bucket=bucket, ACL="public-read")
     answer = s3.get_bucket_acl(Bucket=bucket)
     assert answer["Owner"] == {"ID": "root-id", "DisplayName": "root"}
     assert answer["Grants"] == [
+        {"Grantee": {"URI": ALL, "Type": "Group"}, "Permission": "READ"},
         {
             "Grantee": {"ID": "root-id", "DisplayName": "root", "Type": "CanonicalUser"},
             "Permission": "FULL_CONTROL",
         },
-        {"Grantee": {"URI": ALL, "Type": "Group"}, "Permission": "READ"},
     ]
 
 
@@ -97,7 +97,22 @@ def test_grant_headers_that_equal_a_canned_acl_are_taken_as_such(s3: Any, bucket
     assert granted(s3.get_bucket_acl(Bucket=bucket)) == ACLS["public-read"]
 
 
-def test_what_no_canned_acl_says_is_refused(s3: Any, bucket: str) -> None:
+def test_a_grant_to_someone_who_is_not_there_is_refused(s3: Any, bucket: str) -> None:
+    put = s3.put_bucket_acl
+
+    def policy(**grantee: str) -> dict[str, Any]:
+        return {"Owner": {"ID": "root-id"}, "Grants": [{"Grantee": grantee, "Permission": "READ"}]}
+
+    unknown = policy(Type="CanonicalUser", ID="_nobody")
+    assert code_of(lambda: put(Bucket=bucket, AccessControlPolicy=unknown)) == ("InvalidArgument", 400)
+    address = policy(Type="AmazonCustomerByEmail", EmailAddress="nobody@example.invalid")
+    refused = ("UnresolvableGrantByEmailAddress", 400)
+    assert code_of(lambda: put(Bucket=bucket, AccessControlPolicy=address)) == refused
+    assert code_of(lambda: put(Bucket=bucket, GrantRead="emailAddress=a@example.invalid")) == refused
+
+
+def test_what_no_canned_acl_says_is_refused(s3: Any, other: Any, bucket: str) -> None:
+    other.list_buckets()
     put = s3.put_bucket_acl
     owner = {"ID": "root-id"}
     to_other = {"Grantee": {"ID": "other-id", "Type": "CanonicalUser"}, "Permission": "READ"}

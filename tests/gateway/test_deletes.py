@@ -67,6 +67,16 @@ def test_one_bad_entry_does_not_stop_the_others(s3: Any, bucket: str) -> None:
     assert [each["Key"] for each in answer["Deleted"]] == ["b"]
 
 
+def test_a_key_that_no_object_can_have_gets_no_delete_marker(gateway: Any, s3: Any, bucket: str) -> None:
+    enable(s3, bucket)
+    client = gateway.client("s3", parameter_validation=False)
+    answer = delete(client, bucket, {"Key": ""}, {"Key": "x" * 1025}, {"Key": "y" * 1024})
+    assert [each["Code"] for each in answer["Errors"]] == ["UserKeyMustBeSpecified", "KeyTooLongError"]
+    assert [each["Key"] for each in answer["Deleted"]] == ["y" * 1024]
+    assert len(s3.list_object_versions(Bucket=bucket)["DeleteMarkers"]) == 1
+    client.close()
+
+
 def test_a_delete_goes_through_only_for_what_the_client_believes_to_be_there(s3: Any, bucket: str) -> None:
     etag = s3.put_object(Bucket=bucket, Key="k", Body=b"x")["ETag"]
     made = s3.head_object(Bucket=bucket, Key="k")["LastModified"]

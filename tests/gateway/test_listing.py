@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.refused import refusal
+from gateway.running import RunningGateway
 
 
 def fill(s3: Any, bucket: str, *keys: str) -> None:
@@ -105,3 +106,28 @@ def test_a_listing_that_cannot_be_meant_is_refused(s3: Any, bucket: str) -> None
     assert refusal(s3.list_objects, Bucket=bucket, EncodingType="base64") == ("InvalidArgument", 400)
     assert refusal(s3.list_objects, Bucket="none-such") == ("NoSuchBucket", 404)
     assert refusal(s3.list_object_versions, Bucket="none-such") == ("NoSuchBucket", 404)
+
+
+@pytest.mark.parametrize("prefix", ["\n", "a b", "50%25", "+", "ü"])
+def test_the_prefix_comes_back_as_it_was_asked_for(s3: Any, bucket: str, prefix: str) -> None:
+    fill(s3, bucket, f"{prefix}key", "other")
+    for call in (s3.list_objects, s3.list_objects_v2, s3.list_object_versions):
+        assert call(Bucket=bucket, Prefix=prefix)["Prefix"] == prefix
+    assert keys_of(s3.list_objects(Bucket=bucket, Prefix=prefix)) == [f"{prefix}key"]
+
+
+@pytest.mark.parametrize("operation", ["ListObjects", "ListObjectsV2"])
+def test_a_listing_in_any_order_has_no_delimiter(
+    gateway: RunningGateway, bucket: str, operation: str
+) -> None:
+    s3 = gateway.client("s3")
+    fill(s3, bucket, "b", "a")
+
+    def ask(params: dict[str, Any], **_: Any) -> None:
+        params["url"] += "&allow-unordered=true"
+
+    s3.meta.events.register(f"before-call.s3.{operation}", ask)
+    call = s3.list_objects if operation == "ListObjects" else s3.list_objects_v2
+    assert keys_of(call(Bucket=bucket)) == ["a", "b"]
+    assert refusal(call, Bucket=bucket, Delimiter="/") == ("InvalidArgument", 400)
+    s3.close()

@@ -42,3 +42,22 @@ def test_names_of_metadata_are_in_lower_case(s3: Any, bucket: str) -> None:
     expected = {"some-name": "Some Value", "other": "1"}
     assert s3.head_object(Bucket=bucket, Key="key")["Metadata"] == expected
     assert s3.get_object(Bucket=bucket, Key="key")["Metadata"] == expected
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("gzip", "gzip"),
+        ("deflate, gzip", "deflate, gzip"),
+        ("deflate,gzip", "deflate,gzip"),
+        ("gzip, aws-chunked", "gzip"),
+        ("aws-chunked, deflate,gzip", "deflate, gzip"),
+        ("aws-chunked", None),
+        ("aws-chunked, AWS-chunked", None),
+    ],
+)
+def test_the_codings_of_an_object_are_kept_without_that_of_its_body(
+    s3: Any, bucket: str, sent: str, kept: str | None
+) -> None:
+    s3.put_object(Bucket=bucket, Key="key", Body=b"x", ContentEncoding=sent)
+    assert s3.head_object(Bucket=bucket, Key="key").get("ContentEncoding") == kept

@@ -245,9 +245,10 @@ def test_a_composite_checksum_that_is_promised_is_checked(s3: Any, bucket: str) 
     parts = sent(s3, upload, LAST, ChecksumAlgorithm="SHA256")
     right = b64encode(hashlib.sha256(hashlib.sha256(LAST).digest()).digest()).decode()
     named = {**upload, "MultipartUpload": {"Parts": parts}}
-    assert refused(s3.complete_multipart_upload, **named, ChecksumSHA256="bad")[1] == "InvalidRequest"
+    assert refused(s3.complete_multipart_upload, **named, ChecksumSHA256="bad") == (400, "InvalidRequest")
     wrong = b64encode(bytes(32)).decode()
     assert refused(s3.complete_multipart_upload, **named, ChecksumSHA256=wrong)[1] == "BadDigest"
+    assert refused(s3.complete_multipart_upload, **named, ChecksumType="FULL_OBJECT")[1] == "BadDigest"
     assert completed(s3, upload, parts, ChecksumSHA256=right)["ChecksumSHA256"] == f"{right}-1"
 
 

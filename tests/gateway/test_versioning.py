@@ -79,6 +79,7 @@ def test_a_delete_hides_the_object_behind_a_marker(s3: Any, versioned: str) -> N
     named = refused(s3.get_object, Bucket=versioned, Key="k", VersionId=deleted["VersionId"])
     assert named["Error"]["Code"] == "MethodNotAllowed"
     assert named["ResponseMetadata"]["HTTPHeaders"]["x-amz-delete-marker"] == "true"
+    assert named["ResponseMetadata"]["HTTPHeaders"]["last-modified"].endswith("GMT")
     assert s3.get_object(Bucket=versioned, Key="k", VersionId=version)["Body"].read() == b"x"
     again = s3.delete_object(Bucket=versioned, Key="k", VersionId=deleted["VersionId"])
     assert (again["DeleteMarker"], again["VersionId"]) == (True, deleted["VersionId"])

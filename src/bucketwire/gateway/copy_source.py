@@ -44,7 +44,12 @@ def found_source(call: Call, permission: Permission = Permission.READ) -> Found:
         permission,
         call.input.get("ExpectedSourceBucketOwner"),
     )
-    found = readable_version(call, bucket, source.key, source.version)
+    try:
+        found = readable_version(call, bucket, source.key, source.version)
+    except InvalidRequest as problem:
+        if problem.code != "MethodNotAllowed":
+            raise
+        raise InvalidRequest("The version that is to be copied is a delete marker.") from problem
     check_copy_source(call.input, found.stored)
     return found
 

@@ -69,12 +69,16 @@ def check_storage_class(given: Mapping[str, Any]) -> None:
 
 def _content_headers(headers: Mapping[str, str]) -> dict[str, str]:
     kept = {name: headers[name] for name in _CONTENT_HEADERS if name in headers}
-    if "content-encoding" in kept:
-        codings = [coding.strip() for coding in kept.pop("content-encoding").split(",")]
-        stored = [coding for coding in codings if coding and coding.lower() != "aws-chunked"]
-        if stored:
-            kept["content-encoding"] = ",".join(stored)
+    if encoding := _stored_encoding(kept.pop("content-encoding", "")):
+        kept["content-encoding"] = encoding
     return kept
+
+
+def _stored_encoding(sent: str) -> str:
+    """The codings of the object: as they were sent, but for the one that frames the body on its way."""
+    codings = [coding.strip() for coding in sent.split(",")]
+    stored = [coding for coding in codings if coding.lower() != "aws-chunked"]
+    return sent if len(stored) == len(codings) else ", ".join(coding for coding in stored if coding)
 
 
 def _check_metadata(metadata: Mapping[str, str]) -> None:

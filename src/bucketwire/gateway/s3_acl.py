@@ -109,17 +109,30 @@ def _asked_acl(call: Call, owner_id: str, bucket: Bucket) -> str:
     if (acl is None) == (policy is None):
         raise _missing_acl() if acl is None else _acl_twice()
     if acl is None:
-        acl = _policy_acl(policy or {}, owner_id, bucket.owner_id)
+        acl = _policy_acl(call, policy or {}, owner_id, bucket.owner_id)
     check_new_acl(call.services.metabase.buckets, call.bucket, acl)
     return acl
 
 
-def _policy_acl(policy: Mapping[str, Any], owner_id: str, bucket_owner_id: str) -> str:
+def _policy_acl(call: Call, policy: Mapping[str, Any], owner_id: str, bucket_owner_id: str) -> str:
     if policy.get("Owner", {}).get("ID") is None:
         raise _malformed_acl()
     if policy["Owner"]["ID"] != owner_id:
         raise InvalidRequest("Invalid owner: the owner cannot be changed", code="InvalidArgument")
-    return _canned([_grant(each) for each in policy.get("Grants", [])], owner_id, bucket_owner_id)
+    grants = [_grant(each) for each in policy.get("Grants", [])]
+    for each in grants:
+        _check_grantee(call, each.grantee)
+    return _canned(grants, owner_id, bucket_owner_id)
+
+
+def _check_grantee(call: Call, grantee: str) -> None:
+    """Raises unless it is a group or a user that there is."""
+    if not (grantee.startswith("http:") or call.services.names.knows(grantee)):
+        raise InvalidRequest(
+            "Invalid id",
+            code="InvalidArgument",
+            fields={"ArgumentName": "CanonicalUser/ID", "ArgumentValue": grantee},
+        )
 
 
 def _grant(given: Mapping[str, Any]) -> Grant:
@@ -127,6 +140,8 @@ def _grant(given: Mapping[str, Any]) -> Grant:
     named = grantee.get({"CanonicalUser": "ID", "Group": "URI"}.get(grantee.get("Type"), "EmailAddress"))
     if not named or permission not in _PERMISSIONS:
         raise _malformed_acl()
+    if named == grantee.get("EmailAddress"):
+        raise _unknown_address()
     return Grant(named, permission)
 
 
@@ -135,6 +150,8 @@ def _grantees(text: str) -> list[str]:
     found = [_GRANTEE.fullmatch(part) for part in text.split(",")]
     if not all(found):
         raise InvalidRequest("Argument format not recognized", code="InvalidArgument")
+    if any(each[1] == "emailAddress" for each in found if each):
+        raise _unknown_address()
     return [each[2] for each in found if each]
 
 
@@ -156,6 +173,14 @@ def _grantee(call: Call, grant: Grant) -> dict[str, str]:
     if grant.grantee.startswith("http:"):
         return {"Type": "Group", "URI": grant.grantee}
     return {"Type": "CanonicalUser", **call.services.owner(grant.grantee)}
+
+
+def _unknown_address() -> InvalidRequest:
+    """Users have no addresses here."""
+    return InvalidRequest(
+        "The e-mail address you provided does not match any account on record.",
+        code="UnresolvableGrantByEmailAddress",
+    )
 
 
 def _marker_named() -> InvalidRequest:

@@ -151,7 +151,9 @@ def _check_promises(given: Mapping[str, Any], new: NewObject, upload: Upload) ->
             "The provided 'x-amz-mp-object-size' header value does not match what was computed."
         )
     if given.get("ChecksumType", upload.checksum_type) != upload.checksum_type:
-        raise InvalidRequest("The checksum type is not the one that the upload was started with.")
+        raise InvalidRequest(
+            "The checksum type is not the one that the upload was started with.", code="BadDigest"
+        )
     for name in ALGORITHMS:
         text = given.get(f"Checksum{name.upper()}")
         if text is not None:

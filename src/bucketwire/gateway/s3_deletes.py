@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from bucketwire.errors import CallError, NotFound
+from bucketwire.errors import CallError, InvalidRequest, NotFound
 from bucketwire.gateway.conditions import created_at, names_etag, precondition_failed
+from bucketwire.gateway.protocol.address import check_key
 from bucketwire.gateway.protocol.xml import malformed_xml
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import NULL_VERSION_ID, Condition, Deleted, StoredObject
@@ -63,12 +64,20 @@ def _outcomes(call: Call, objects: list[dict[str, Any]], numbers: Iterable[int])
 def _outcome(call: Call, asked: dict[str, Any]) -> dict[str, Any]:
     named = {"Key": asked["Key"], "VersionId": asked.get("VersionId")}
     try:
+        _check_name(asked["Key"])
         deleted = _delete(call, asked)
     except CallError as error:
         return {**named, "Code": error.code, "Message": error.message}
     if not deleted.is_marker:
         return named
     return {**named, "DeleteMarker": True, "DeleteMarkerVersionId": deleted.version_id}
+
+
+def _check_name(key: str) -> None:
+    """No object has such a key, and no delete marker shall."""
+    if not key:
+        raise InvalidRequest("The specified key must not be empty.", code="UserKeyMustBeSpecified")
+    check_key(key)
 
 
 def _delete(call: Call, asked: Mapping[str, Any]) -> Deleted:

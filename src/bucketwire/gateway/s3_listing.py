@@ -26,6 +26,7 @@ async def list_objects(call: Call) -> Reply:
     ended_at = page.next_after if asked.get("Delimiter") else None
     return {
         **listing_head(call, encode),
+        "Prefix": asked.get("Prefix", ""),  # plain, as clients of this version take it
         "Marker": encode(marker),
         "NextMarker": encode(marker_of(ended_at)) if ended_at is not None else None,
         "IsTruncated": page.next_after is not None,
@@ -113,6 +114,7 @@ def invalid_argument(message: str, name: str, value: str) -> InvalidRequest:
 
 def _page(call: Call, after: str) -> Page:
     limit = page_limit(call.input)
+    _check_order(call)
     call.permit(Permission.LIST)
     if limit == 0:
         return Page([], [], None)
@@ -123,6 +125,12 @@ def _page(call: Call, after: str) -> Page:
         after=after,
         limit=limit,
     )
+
+
+def _check_order(call: Call) -> None:
+    """Ceph's `allow-unordered` lets a listing be in any order, so in ours; but it goes with no delimiter."""
+    if call.input.get("Delimiter") and call.request.parameters.get("allow-unordered", "").lower() == "true":
+        raise invalid_argument("allow-unordered cannot be used with a delimiter", "allow-unordered", "true")
 
 
 def _listed(call: Call, listed: ListedObject, encode: Encode, *, owner: bool) -> dict[str, Any]:

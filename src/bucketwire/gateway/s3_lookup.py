@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from bucketwire.errors import CallError, InvalidRequest, NotFound
 from bucketwire.event.change import Versioning
+from bucketwire.gateway.conditions import created_at
+from bucketwire.gateway.protocol.values import http_date
 from bucketwire.gateway.services import Call
 from bucketwire.metabase.values import NULL_VERSION_ID, Bucket, StoredObject
 from bucketwire.metainfo.permission import Permission, check_object, permitted_bucket
@@ -53,7 +55,7 @@ def _deleted(found: Found, *, named: bool) -> CallError:
             "The specified method is not allowed against this resource.",
             code="MethodNotAllowed",
             fields={"Method": "GET", "ResourceType": "DeleteMarker"},
-            headers={**headers, "allow": "DELETE"},
+            headers={**headers, "allow": "DELETE", "last-modified": http_date(created_at(found.stored))},
         )
     return NotFound(
         "The specified key does not exist.",

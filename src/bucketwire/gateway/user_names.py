@@ -21,6 +21,10 @@ class UserNames:
 
     def of(self, user_id: str) -> str:
         """The name of the user. Blocks when it is not known yet."""
+        return self._names[user_id] if self.knows(user_id) else self._names.setdefault(user_id, _ROOT)
+
+    def knows(self, user_id: str) -> bool:
+        """Whether there is such a user, as far as is known here. Blocks like `of`."""
         if user_id not in self._names:
             self._names.update({user.id: user.name for user, _ in self._users.all()})
-        return self._names.setdefault(user_id, _ROOT)
+        return user_id in self._names

@@ -40,9 +40,9 @@ def checked_acl(name: str) -> str:
 
 
 def grants_of(acl: str, owner_id: str, bucket_owner_id: str) -> list[Grant]:
-    """What the canned ACL grants on a thing of that owner."""
-    grants = [Grant(owner_id, "FULL_CONTROL")]
-    grants += [Grant(group, permission) for group, permission in _TO_GROUPS.get(acl, ())]
+    """What the canned ACL grants on a thing of that owner: to groups first, as Ceph lists them."""
+    grants = [Grant(group, permission) for group, permission in _TO_GROUPS.get(acl, ())]
+    grants.append(Grant(owner_id, "FULL_CONTROL"))
     if acl in _TO_BUCKET_OWNER and bucket_owner_id != owner_id:
         grants.append(Grant(bucket_owner_id, _TO_BUCKET_OWNER[acl]))
     return grants

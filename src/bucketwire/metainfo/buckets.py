@@ -7,6 +7,8 @@ from bucketwire.errors import InvalidRequest
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+", re.ASCII)
 _REGION = re.compile(r"[A-Za-z0-9:_-]{1,64}", re.ASCII)
+_NO_LABELS = ("..", ".-", "-.")
+"""What cannot stand in the name of a host."""
 _RESERVED_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
 _RESERVED_SUFFIXES = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
 
@@ -15,7 +17,7 @@ def check_bucket_name(name: str) -> None:
     """Raises `InvalidRequest` with InvalidBucketName unless S3 would allow the name."""
     if (
         _NAME.fullmatch(name) is None
-        or ".." in name
+        or any(text in name for text in _NO_LABELS)
         or _ADDRESS.fullmatch(name)
         or name.startswith(_RESERVED_PREFIXES)
         or name.endswith(_RESERVED_SUFFIXES)

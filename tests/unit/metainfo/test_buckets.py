@@ -22,6 +22,8 @@ def test_names_that_s3_allows_are_accepted(name: str) -> None:
         "-abc",
         "abc-",
         "a..b",
+        "a.-b",
+        "a-.b",
         "192.168.5.4",
         "xn--abc",
         "b-s3alias",
