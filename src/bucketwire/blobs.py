@@ -170,12 +170,19 @@ class _Run:
         piece = self._stream.read(count)
         while not piece and self._names:
             self._stream.close()
-            self._stream = self._blobs.open(self._names.pop(0))
+            self._stream = self._next()
             piece = self._stream.read(count)
         return piece
 
     def close(self) -> None:
         self._stream.close()
+
+    def _next(self) -> IO[bytes]:
+        """A blob that is gone by now belongs to an object that was replaced since the first was opened."""
+        try:
+            return self._blobs.open(self._names.pop(0))
+        except FileNotFoundError as problem:
+            raise _unavailable() from problem
 
 
 class _LocalWriter:

@@ -142,3 +142,22 @@ def test_a_copy_outlives_the_blob_it_was_made_of(tmp_path: Path, scheme: str) ->
         assert stream.read() == b"hello"
     with pytest.raises(FileNotFoundError):
         blobs.copy(name)
+
+
+def test_a_run_of_blobs_reads_as_one_from_any_offset(blobs: Blobs) -> None:
+    run = [(write(blobs, b"hello "), 6), (write(blobs), 0), (write(blobs, b"world"), 5)]
+    for offset in range(11):
+        stream = blobs.open_run(run, offset)
+        content = b"".join(iter(lambda stream=stream: stream.read(4), b""))
+        stream.close()
+        assert content == b"hello world"[offset:]
+
+
+def test_a_later_blob_that_is_gone_is_unavailable(blobs: Blobs) -> None:
+    run = [(write(blobs, b"hello "), 6), (write(blobs, b"world"), 5)]
+    stream = blobs.open_run(run)
+    blobs.remove(run[1][0])
+    assert stream.read(6) == b"hello "
+    with pytest.raises(Unavailable):
+        stream.read(1)
+    stream.close()
