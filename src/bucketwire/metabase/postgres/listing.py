@@ -2,7 +2,7 @@
 
 from bucketwire.metabase.listing import fold
 from bucketwire.metabase.postgres.connection import Database, Row
-from bucketwire.metabase.postgres.stored import decode_described
+from bucketwire.metabase.stored import decode_described
 from bucketwire.metabase.values import MARKERS, NULL_VERSIONS, ListedObject, Page, version_id
 
 _COLUMNS = "object_key, version, status, size_bytes, etag, created_at_ns, owner_id, described"

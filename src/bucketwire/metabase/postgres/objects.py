@@ -10,7 +10,7 @@ from bucketwire.metabase.postgres.connection import Database, Transaction
 from bucketwire.metabase.postgres.listing import list_page, list_versions
 from bucketwire.metabase.postgres.rows import Partitions, PostgresRows, Reading
 from bucketwire.metabase.postgres.rules import PostgresRules
-from bucketwire.metabase.postgres.stored import COLUMNS, stored_from_row
+from bucketwire.metabase.stored import COLUMNS, stored_from_row
 from bucketwire.metabase.values import ALWAYS, Condition, Deleted, NewObject, Page, StoredObject
 
 _OF_KEYS = f"""

@@ -14,7 +14,7 @@ from bucketwire.event.rule import Rule
 from bucketwire.metabase.postgres.buckets import enter_bucket
 from bucketwire.metabase.postgres.connection import STAMPS_RESERVED, Database, Row, Transaction, lock_number
 from bucketwire.metabase.postgres.rules import PostgresRules
-from bucketwire.metabase.postgres.stored import COLUMNS, encode_described, row_from_stored, stored_from_row
+from bucketwire.metabase.stored import COLUMNS, encode_described, row_from_stored, stored_from_row
 from bucketwire.metabase.values import NULL_VERSIONS, Bucket, StoredObject
 
 _OF_KEY = f"SELECT {COLUMNS} FROM objects WHERE bucket_id = %s AND object_key = %s"  # noqa: S608 - constants
@@ -108,7 +108,7 @@ class PostgresRows:
 
     def insert(self, bucket_id: str, stored: StoredObject) -> None:
         """Add a row, and note which blobs it uses."""
-        self._work.write(_INSERT, (bucket_id, *row_from_stored(stored)))
+        self._work.write(_INSERT, (bucket_id, *row_from_stored(stored, stored.key.encode())))
         if stored.segments:
             self._work.write(USE_BLOBS, ([segment.blob for segment in stored.segments],))
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from bucketwire.event.change import ObjectChange, Origin, Status, encode_change
+from bucketwire.event.change import ObjectChange, Origin, encode_change
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule
 from bucketwire.metabase import mutations
@@ -13,6 +11,7 @@ from bucketwire.metabase.sqlite.connection import Execute, Readers, Row
 from bucketwire.metabase.sqlite.listing import list_page, list_versions
 from bucketwire.metabase.sqlite.rules import SqliteRules
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.stored import COLUMNS, encode_described, row_from_stored, stored_from_row
 from bucketwire.metabase.values import (
     ALWAYS,
     Bucket,
@@ -20,28 +19,9 @@ from bucketwire.metabase.values import (
     Deleted,
     NewObject,
     Page,
-    Segment,
     StoredObject,
 )
 
-
-class Described(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of an object as JSON, since nothing is ever looked up by it."""
-
-    headers: dict[str, str] = {}
-    metadata: dict[str, str] = {}
-    tags: dict[str, str] = {}
-    checksums: dict[str, str] = {}
-
-
-_encode = msgspec.json.Encoder().encode
-_decode_described = msgspec.json.Decoder(Described).decode
-_decode_segments = msgspec.json.Decoder(tuple[Segment, ...]).decode
-
-COLUMNS = (
-    "object_key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, "
-    "described, segments, inline"
-)
 _OF_KEY = f"SELECT {COLUMNS} FROM objects WHERE bucket_id = ? AND object_key = ?"  # noqa: S608 - constants
 _LATEST = _OF_KEY + " ORDER BY version DESC LIMIT 1"
 _NULL_VERSION = _OF_KEY + " AND status IN (3, 6)"
@@ -104,7 +84,7 @@ class SqliteRows:
 
     def insert(self, bucket_id: str, stored: StoredObject) -> None:
         """Add a row, and note which blobs it uses."""
-        self._execute(_INSERT, (bucket_id, *_row_from_stored(stored)))
+        self._execute(_INSERT, (bucket_id, *row_from_stored(stored, stored.key)))
         if stored.segments:
             self._transaction.executemany(_USE_BLOB, [(segment.blob,) for segment in stored.segments])
 
@@ -114,7 +94,9 @@ class SqliteRows:
 
     def describe(self, bucket_id: str, stored: StoredObject) -> None:
         """Write tags and ACL anew."""
-        self._execute(_DESCRIBE, (_described(stored), stored.acl, bucket_id, stored.key, stored.version))
+        self._execute(
+            _DESCRIBE, (encode_described(stored), stored.acl, bucket_id, stored.key, stored.version)
+        )
 
     def drop_blobs(self, names: Sequence[str]) -> None:
         """Nothing uses these blobs any more."""
@@ -263,51 +245,5 @@ class _Reading:
     exact = SqliteRows.exact
 
 
-def stored_from_row(row: Row) -> StoredObject:
-    """An object as it stands in the table."""
-    key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, *rest = row
-    described, segments, inline = rest
-    kept = _decode_described(described)
-    return StoredObject(
-        key=key,
-        version=version,
-        status=Status(status),
-        size_bytes=size_bytes,
-        etag=etag,
-        owner_id=owner_id,
-        created_at_ns=created_at_ns,
-        acl=acl,
-        content_type=content_type,
-        headers=kept.headers,
-        metadata=kept.metadata,
-        tags=kept.tags,
-        checksums=kept.checksums,
-        segments=_decode_segments(segments) if segments else (),
-        inline=inline,
-    )
-
-
 def _first(row: Row | None) -> StoredObject | None:
     return stored_from_row(row) if row else None
-
-
-def _described(stored: StoredObject) -> str:
-    kept = Described(stored.headers, stored.metadata, stored.tags, stored.checksums)
-    return _encode(kept).decode()
-
-
-def _row_from_stored(stored: StoredObject) -> tuple[object, ...]:
-    return (
-        stored.key,
-        stored.version,
-        stored.status.value,
-        stored.size_bytes,
-        stored.etag,
-        stored.owner_id,
-        stored.created_at_ns,
-        stored.acl,
-        stored.content_type,
-        _described(stored),
-        _encode(stored.segments).decode() if stored.segments else None,
-        stored.inline,
-    )

@@ -1,9 +1,13 @@
-"""How an object stands in its table."""
+"""How an object stands in its table, on every backend with one.
+
+A key may stand there as bytes, where a text column would not sort by them.
+"""
+
+from typing import Any
 
 import msgspec
 
 from bucketwire.event.change import Status
-from bucketwire.metabase.postgres.connection import Row
 from bucketwire.metabase.values import Segment, StoredObject
 
 
@@ -26,13 +30,13 @@ COLUMNS = (
 )
 
 
-def stored_from_row(row: Row) -> StoredObject:
+def stored_from_row(row: tuple[Any, ...]) -> StoredObject:
     """An object as it stands in the table."""
     key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, *rest = row
     described, segments, inline = rest
     kept = decode_described(described)
     return StoredObject(
-        key=key.decode(),
+        key=key if isinstance(key, str) else bytes(key).decode(),
         version=version,
         status=Status(status),
         size_bytes=size_bytes,
@@ -50,10 +54,10 @@ def stored_from_row(row: Row) -> StoredObject:
     )
 
 
-def row_from_stored(stored: StoredObject) -> tuple[object, ...]:
-    """The values of `COLUMNS`."""
+def row_from_stored(stored: StoredObject, key: str | bytes) -> tuple[object, ...]:
+    """The values of `COLUMNS`, with the key as the backend keeps it."""
     return (
-        stored.key.encode(),
+        key,
         stored.version,
         stored.status.value,
         stored.size_bytes,
