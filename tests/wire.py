@@ -8,7 +8,6 @@ with System(folder) as system:
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,8 @@ from typing import Any, Self
 
 import boto3
 from botocore.config import Config
+
+from bucketwire.cli.options import free_port
 
 ACCESS_KEY = "system-tests"
 SECRET_KEY = "not a real secret"
@@ -37,7 +38,7 @@ class System:
         self, folder: Path, dialect: str = "aws", port: int | None = None, metabase: str | None = None
     ) -> None:
         self.folder = folder
-        self.port = port or free_port()
+        self.port = port or free_port("127.0.0.1")
         self.url = f"http://127.0.0.1:{self.port}"
         self._dialect = dialect
         self._metabase = {"BUCKETWIRE_METABASE": metabase} if metabase else {}
@@ -216,13 +217,6 @@ def until(condition: Callable[[], bool], timeout_seconds: float, why: Callable[[
     while not condition():
         assert time.monotonic() < ends, why()
         time.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def children(parent: int) -> list[int]:

@@ -11,7 +11,6 @@ not run as root, so root hands it to the user `postgres`.
 import importlib.util
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from bucketwire.cli.options import free_port
 from bucketwire.metabase.postgres import migrate
 
 HOW_TO_GET_IT = "there is no PostgreSQL server here: `make services` installs it"
@@ -78,7 +78,7 @@ class PostgresServer:
         folder = Path(tempfile.mkdtemp(prefix="bucketwire-postgres-"))
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
-        server = cls(programs, folder / "cluster", _free_port())
+        server = cls(programs, folder / "cluster", free_port("127.0.0.1"))
         server._init(_DURABLE if durable else {})
         server._control("start")
         return server
@@ -126,9 +126,3 @@ class PostgresServer:
         if os.geteuid() == 0:
             command = ["runuser", "-u", "postgres", "--", *command]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

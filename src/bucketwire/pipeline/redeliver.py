@@ -132,10 +132,13 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     for drain in drains:
         drain.claim()
     running = [worker.drain_threads.submit(drain.run) for drain in drains]
+    worker.drains.update(running)
+    for each in running:
+        each.add_done_callback(worker.drains.discard)
     done, late = wait(running, WAIT_FOR_DRAINS_SECONDS)
     for each in late:
         each.add_done_callback(_log_trouble)
-    if not late:
+    if not worker.drains:
         worker.drain_publishers.shrink()
     return sum((each.result() for each in done), start=Tally())
 

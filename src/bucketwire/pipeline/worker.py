@@ -4,9 +4,10 @@ Everything is opened in the process that uses it, at its first task: what travel
 A worker runs one task at a time.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from bucketwire.config import PipelineSettings
 from bucketwire.event.dialect import dialect_named
@@ -35,6 +36,8 @@ class Worker:
     drain_publishers: Publishers
     """Apart from the others: a drain may outlive the task that began it."""
     drain_threads: ThreadPoolExecutor
+    drains: set[Future[Any]] = field(default_factory=set)
+    """Those under way, also of earlier tasks: their publishers must stay open."""
 
 
 @lru_cache(maxsize=1)
