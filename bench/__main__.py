@@ -17,6 +17,7 @@ from bench.receiver import RunningReceiver, running_receiver
 from bucketwire.event.change import Origin, decode_change
 from bucketwire.event.compose import compose
 from bucketwire.event.dialect import AWS
+from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import matching
 from bucketwire.metabase import open_metabase
@@ -24,6 +25,7 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import NewObject, Slice
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered
+from bucketwire.publish.connections import Connections
 from services.postgres import PostgresServer
 from wire import System, descendants
 
@@ -207,8 +209,8 @@ def _floor(metabase: Metabase, first: str) -> float:
             for rule in matching(change, metabase.rules.at(change.bucket.id, change.revision or 0)):
                 topic = metabase.topics.get(rule.topic_arn) if rule.topic_arn not in publishers else None
                 if topic is not None:
-                    publishers[rule.topic_arn] = (topic, open_publisher(topic))
-                messages += compose(change, [(rule, publishers[rule.topic_arn][0])], AWS)
+                    publishers[rule.topic_arn] = (topic, open_publisher(topic, Connections()))
+                messages += compose(change, [(rule, publishers[rule.topic_arn][0])], Installation(AWS))
         if messages and (row is None or len(messages) >= CHUNK):
             outcomes = publishers[messages[0].topic_arn][1].publish(messages, 30)
             assert all(isinstance(outcome, Delivered) for outcome in outcomes)

@@ -61,9 +61,15 @@ def dialects() -> str:
     meanings = field_docstrings(Dialect)
     page = f"# Dialects\n\n| value | {' | '.join(names)} | meaning |\n|---|{'---|' * len(names)}---|\n"
     for field in dataclasses.fields(Dialect):
-        values = " | ".join(f"`{getattr(DIALECTS[name], field.name)}`" for name in names)
+        values = " | ".join(_value(getattr(DIALECTS[name], field.name)) for name in names)
         page += f"| `{field.name}` | {values} | {meanings.get(field.name, '')} |\n"
     return page
+
+
+def _value(value: object) -> str:
+    if isinstance(value, frozenset):
+        return f"{len(value)} names"
+    return f"`{value}`"
 
 
 def s3() -> str:

@@ -23,6 +23,14 @@ class GatewaySettings:
     """Buckets may be addressed as `<bucket>.<domain>`; below `localhost` they always may."""
     housekeeping_seconds: int = 3600
     """Time between two runs of the lifecycle and of the sweep."""
+    test_events: bool | None = None
+    """Whether a new destination must take s3:TestEvent before it is stored; None leaves it to the dialect."""
+    secrets_in_cleartext: bool = False
+    """Whether topics with passwords may be created over HTTP without TLS."""
+    system_uuid: str = ""
+    """Names this installation in messages of the COS format; empty takes the metabase's own."""
+    system_name: str = ""
+    """Likewise, for people; empty leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +50,7 @@ class PipelineSettings:
     """How long a micro-batch waits for one topic before it parks what is unanswered."""
     retry_deadline_seconds: float = 5.0
     """How long a retry waits for an answer."""
+    system_uuid: str = ""
+    """Names this installation in messages of the COS format; empty takes the metabase's own."""
+    system_name: str = ""
+    """Likewise, for people; empty leaves it out."""

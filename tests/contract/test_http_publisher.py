@@ -17,6 +17,7 @@ import pytest
 
 from bucketwire import __version__
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+from bucketwire.publish.connections import Connections
 from bucketwire.publish.http import FAILURES_TO_GIVE_UP, IN_FLIGHT, HttpPublisher
 from factories import message, topic
 from services.http_endpoint import HttpEndpoint, Mode
@@ -33,7 +34,7 @@ def endpoint() -> Iterator[HttpEndpoint]:
 def publish(
     url: str, count: int = 1, deadline_seconds: float = LONG_SECONDS, **attributes: str
 ) -> list[Outcome]:
-    publisher = HttpPublisher(topic(url, **attributes))
+    publisher = HttpPublisher(topic(url, **attributes), Connections())
     try:
         return publisher.publish([message(f"event-{n}") for n in range(count)], deadline_seconds)
     finally:
@@ -42,7 +43,7 @@ def publish(
 
 def test_a_request_says_what_it_carries_and_who_sends_it(endpoint: HttpEndpoint) -> None:
     sent = msgspec.structs.replace(message("event-7"), content_type="application/cloudevents+json")
-    HttpPublisher(topic(endpoint.url + "/a/../b?c=%20d")).publish([sent], LONG_SECONDS)
+    HttpPublisher(topic(endpoint.url + "/a/../b?c=%20d"), Connections()).publish([sent], LONG_SECONDS)
     (event,) = endpoint.events()
     assert (event.method, event.path) == ("POST", "/hook/a/../b?c=%20d")
     assert event.headers["content-type"] == "application/cloudevents+json"
@@ -61,7 +62,7 @@ def test_userinfo_becomes_basic_authentication(endpoint: HttpEndpoint) -> None:
 
 
 def test_connections_are_kept_for_the_next_call(endpoint: HttpEndpoint) -> None:
-    publisher = HttpPublisher(topic(endpoint.url))
+    publisher = HttpPublisher(topic(endpoint.url), Connections())
     for _ in range(5):
         publisher.publish([message()] * 4, LONG_SECONDS)
     publisher.close()
@@ -76,7 +77,7 @@ def test_no_more_than_the_limit_is_in_flight(endpoint: HttpEndpoint) -> None:
 
 
 def test_a_request_that_got_no_answer_does_not_keep_its_connection(endpoint: HttpEndpoint) -> None:
-    publisher = HttpPublisher(topic(endpoint.url))
+    publisher = HttpPublisher(topic(endpoint.url), Connections())
     endpoint.mode = Mode.HANG
     publisher.publish([message()], 0.2)
     endpoint.mode = Mode.OK
@@ -168,7 +169,7 @@ def test_proxies_of_the_environment_are_not_used(
 
 
 def test_a_message_that_would_break_out_of_its_header_is_rejected_alone(endpoint: HttpEndpoint) -> None:
-    publisher = HttpPublisher(topic(endpoint.url))
+    publisher = HttpPublisher(topic(endpoint.url), Connections())
     outcomes = publisher.publish([message("a\r\nX-Evil: 1"), message("fine")], LONG_SECONDS)
     publisher.close()
     assert [type(outcome) for outcome in outcomes] == [Rejected, Delivered]
@@ -193,7 +194,7 @@ def test_sockets_beyond_the_reach_of_select_work_too(endpoint: HttpEndpoint) -> 
 
 def test_waiting_for_an_answer_takes_no_processor_time(endpoint: HttpEndpoint) -> None:
     endpoint.mode = Mode.HANG
-    publisher = HttpPublisher(topic(endpoint.url))
+    publisher = HttpPublisher(topic(endpoint.url), Connections())
     before = time.thread_time()
     publisher.publish([message()] * 10, 1.0)
     assert time.thread_time() - before < 0.25

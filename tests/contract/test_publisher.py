@@ -11,6 +11,7 @@ from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered, Publisher, Retry
+from bucketwire.publish.connections import Connections
 from factories import message, topic
 from services.http_endpoint import HttpEndpoint, Mode
 
@@ -68,7 +69,7 @@ def endpoint(request: pytest.FixtureRequest) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def publisher(endpoint: Endpoint) -> Iterator[Publisher]:
-    opened = open_publisher(endpoint.topic())
+    opened = open_publisher(endpoint.topic(), Connections())
     yield opened
     opened.close()
 
@@ -158,7 +159,7 @@ def test_many_publishers_work_at_once_in_one_process(endpoint: Endpoint) -> None
     outcomes = []
 
     def deliver() -> None:
-        publisher = open_publisher(endpoint.topic())
+        publisher = open_publisher(endpoint.topic(), Connections())
         outcomes.extend(publisher.publish(batch(50), LONG_SECONDS))
         publisher.close()
 
@@ -172,7 +173,7 @@ def test_many_publishers_work_at_once_in_one_process(endpoint: Endpoint) -> None
 
 
 def test_closing_twice_is_harmless(endpoint: Endpoint) -> None:
-    publisher = open_publisher(endpoint.topic())
+    publisher = open_publisher(endpoint.topic(), Connections())
     publisher.publish(batch(3), LONG_SECONDS)
     publisher.close()
     publisher.close()

@@ -1,15 +1,30 @@
 """The contract of `Topics`."""
 
-import msgspec
+import threading
+from collections.abc import Iterable
 
+import msgspec
+import pytest
+
+from bucketwire.errors import Denied
+from bucketwire.event.topic import Topic
 from bucketwire.metabase.base import Metabase
 from factories import topic
+
+
+def as_put(found: Topic | None) -> Topic:
+    assert found is not None
+    return msgspec.structs.replace(found, changed_at_ns=0)
+
+
+def names(topics: Iterable[Topic]) -> list[str]:
+    return [each.name for each in topics]
 
 
 def test_a_topic_comes_back_as_it_was_put(metabase: Metabase) -> None:
     made = topic("http://127.0.0.1:9/hook", OpaqueData="mine")
     metabase.topics.put(made)
-    assert metabase.topics.get(made.arn) == made
+    assert as_put(metabase.topics.get(made.arn)) == made
     assert metabase.topics.get("arn:aws:sns:us-east-1::nothing") is None
 
 
@@ -28,7 +43,7 @@ def test_a_deleted_topic_is_remembered_but_not_listed(metabase: Metabase) -> Non
     found = metabase.topics.get(made.arn)
     assert found is not None
     assert found.deleted_at_ns is not None
-    assert msgspec.structs.replace(found, deleted_at_ns=None) == made
+    assert as_put(msgspec.structs.replace(found, deleted_at_ns=None)) == made
     assert metabase.topics.owned_by(made.owner_id, after="", limit=10) == []
     metabase.topics.delete(made.arn)
     assert metabase.topics.get(made.arn) == found
@@ -39,9 +54,61 @@ def test_an_owner_pages_through_its_topics(metabase: Metabase) -> None:
     made = [topic(name=name) for name in ("a", "b", "c")]
     for each in reversed(made):
         metabase.topics.put(each)
-    assert metabase.topics.owned_by("owner-1", after="", limit=2) == made[:2]
-    assert metabase.topics.owned_by("owner-1", after=made[1].arn, limit=2) == made[2:]
-    assert metabase.topics.owned_by("owner-2", after="", limit=2) == []
+    metabase.topics.put(msgspec.structs.replace(topic(name="bb"), owner_id="owner-2"))
+    assert names(metabase.topics.owned_by("owner-1", after="", limit=2)) == ["a", "b"]
+    assert names(metabase.topics.owned_by("owner-1", after=made[1].arn, limit=2)) == ["c"]
+    assert names(metabase.topics.owned_by("owner-3", after="", limit=2)) == []
+    assert names(metabase.topics.owned_by(None, after=made[0].arn, limit=5)) == ["b", "bb", "c"]
+
+
+def test_edits_of_one_topic_by_many_lose_none(metabase: Metabase) -> None:
+    made = topic()
+
+    def add(number: int) -> None:
+        def change(found: Topic | None) -> Topic:
+            known = found or made
+            return msgspec.structs.replace(known, attributes={**known.attributes, f"a{number}": "set"})
+
+        metabase.topics.edit(made.arn, change)
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = metabase.topics.get(made.arn)
+    assert found is not None
+    assert {f"a{number}" for number in range(8)} <= found.attributes.keys()
+
+
+def test_an_edit_that_raises_or_gives_nothing_changes_nothing(metabase: Metabase) -> None:
+    metabase.topics.put(topic())
+    before, version = metabase.topics.get(topic().arn), metabase.topics.version()
+
+    def refuse(_: Topic | None) -> Topic:
+        raise Denied("no")
+
+    with pytest.raises(Denied):
+        metabase.topics.edit(topic().arn, refuse)
+    metabase.topics.edit(topic().arn, lambda _: None)
+    assert (metabase.topics.get(topic().arn), metabase.topics.version()) == (before, version)
+
+
+def test_a_topic_knows_when_it_was_last_set_on_the_clock_of_the_rules(metabase: Metabase) -> None:
+    metabase.buckets.create("bucket", "owner-1", "us-east-1")
+    metabase.topics.put(topic())
+    between = metabase.rules.edit("bucket", lambda rules: rules)
+    first = metabase.topics.get(topic().arn)
+    metabase.topics.put(topic())
+    second = metabase.topics.get(topic().arn)
+    assert first is not None
+    assert second is not None
+    assert first.changed_at_ns < between < second.changed_at_ns
+
+
+def test_a_metabase_keeps_its_identity(metabase: Metabase) -> None:
+    assert len(metabase.identity()) == 36
+    assert metabase.identity() == metabase.identity()
 
 
 def test_the_version_grows_with_every_change_of_any_topic(metabase: Metabase) -> None:

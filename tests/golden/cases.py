@@ -11,6 +11,7 @@ import msgspec
 from bucketwire.event.change import ObjectChange, ObjectState, Status, Versioning
 from bucketwire.event.compose import compose
 from bucketwire.event.dialect import DIALECTS
+from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from factories import change, rule, state, topic
 
@@ -78,7 +79,7 @@ CHANGES: dict[str, ObjectChange] = {
 def rendered(case: str, dialect: str) -> bytes:
     """The body of the case's message."""
     subscription = rule(id="ObjectEvents"), topic(OpaqueData="mine")
-    (message,) = compose(CHANGES[case], [subscription], DIALECTS[dialect])
+    (message,) = compose(CHANGES[case], [subscription], Installation(DIALECTS[dialect]))
     return message.body
 
 

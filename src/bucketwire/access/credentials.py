@@ -33,6 +33,7 @@ class Credentials:
     secret_key: str = field(repr=False)
     user_id: str
     display_name: str
+    tenant: str = ""
 
 
 Lookup = Callable[[str], Credentials | None]

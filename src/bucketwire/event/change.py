@@ -88,6 +88,13 @@ class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """When the rules that the transaction saw had last changed; None if they could not be read."""
 
     @property
+    def described(self) -> ObjectState | None:
+        """The object that the change is about: what was put there, or what was taken away or hidden."""
+        if self.new is not None and not self.new.is_marker:
+            return self.new
+        return self.old or self.previous
+
+    @property
     def sequencer(self) -> str:
         """Orders the changes of one key: 16 upper-case hexadecimal digits."""
         return f"{self.committed_at_ns:016X}"

@@ -7,7 +7,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from bucketwire.errors import ConfigError
-from bucketwire.event.name import CEPH_EVENT_NAMES, EVENT_NAMES
+from bucketwire.event.name import CEPH_EVENT_NAMES, EVENT_NAMES, STORJ_EVENT_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,33 @@ class Dialect:
     missing_topic_code: str
     """Error for a rule whose topic does not exist."""
     topic_tenant: str
-    """The account in the ARNs of topics."""
+    """The account in the ARNs of topics whose owner has no tenant."""
+    topics_as_in_ceph: bool
+    """Whether topics are shown with User, Name and EndPoint, or with their attributes one by one."""
+    unknown_topic_code: str
+    """Error for a call that names a topic that does not exist."""
+    topics_served: bool
+    """Whether there are topics at all, or only destinations that rules name directly."""
+    key_filters_only: bool
+    """Whether rules filter by prefix and suffix alone, not by regex, metadata and tags."""
+    test_event: bool
+    """Whether a new destination must take s3:TestEvent before it is stored; a server setting may differ."""
+    test_event_required: bool
+    """Whether neither a header nor a setting can skip the test event."""
+    test_event_service: str
+    """`Service` in the test event."""
+    test_event_tells_request: bool
+    """Whether the test event has RequestId and HostId."""
+    persistent_by_default: bool
+    """Whether a topic that does not say so is persistent."""
     recreated_topic_updates: bool
     """Whether creating a topic anew sets its attributes, or is refused when they differ."""
     bad_topic_code: str
     """Error for a topic's name, ARN or attribute that is not valid."""
     recreated_bucket_region: str
     """The region in which creating one's own bucket again succeeds."""
-
-    @property
-    def event_names(self) -> frozenset[str]:
-        """The patterns that may be written in a rule."""
-        return CEPH_EVENT_NAMES if self.expiry_named_by_kind else EVENT_NAMES
+    event_names: frozenset[str]
+    """The patterns that may be written in a rule."""
 
 
 AWS = Dialect(
@@ -90,6 +105,16 @@ AWS = Dialect(
     recreated_topic_updates=False,
     bad_topic_code="InvalidParameter",
     recreated_bucket_region="us-east-1",
+    event_names=EVENT_NAMES,
+    topics_as_in_ceph=False,
+    unknown_topic_code="NotFound",
+    topics_served=True,
+    key_filters_only=False,
+    test_event=True,
+    test_event_required=False,
+    test_event_service="Amazon S3",
+    test_event_tells_request=True,
+    persistent_by_default=True,
 )
 CEPH = dataclasses.replace(
     AWS,
@@ -113,6 +138,11 @@ CEPH = dataclasses.replace(
     topic_tenant="",
     recreated_topic_updates=True,
     bad_topic_code="InvalidInput",
+    event_names=CEPH_EVENT_NAMES,
+    topics_as_in_ceph=True,
+    test_event=False,
+    test_event_service="Ceph S3",
+    persistent_by_default=False,
 )
 STORJ = dataclasses.replace(
     AWS,
@@ -121,6 +151,12 @@ STORJ = dataclasses.replace(
     bucket_arn_prefix="arn:storj:s3:::",
     missing_delete_transmits=False,
     max_rules=1,
+    event_names=STORJ_EVENT_NAMES,
+    topics_served=False,
+    key_filters_only=True,
+    test_event_required=True,
+    test_event_service="Storj S3",
+    test_event_tells_request=False,
 )
 
 DIALECTS = {dialect.name: dialect for dialect in (AWS, CEPH, STORJ)}

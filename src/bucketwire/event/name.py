@@ -60,6 +60,20 @@ CEPH_EVENT_NAMES = EVENT_NAMES | {
 """Likewise, where expiry is also known by its kind."""
 
 
+STORJ_EVENT_NAMES = frozenset(
+    PREFIX + name
+    for name in (
+        "ObjectCreated:*",
+        "ObjectCreated:Put",
+        "ObjectCreated:Copy",
+        "ObjectRemoved:*",
+        "ObjectRemoved:Delete",
+        "ObjectRemoved:DeleteMarkerCreated",
+    )
+)
+"""Likewise, where only the basic ones are known."""
+
+
 class Operation(StrEnum):
     """What was done to an object, named as in the `eventName` of a record."""
 

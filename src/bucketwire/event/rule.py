@@ -5,25 +5,77 @@ rules, named by its time; a rule is in force from the time it was added up to th
 """
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
 
 import msgspec
+import re2
 
+from bucketwire.errors import InvalidRequest
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.expiry import expiry_name
 from bucketwire.event.name import pattern_accepts
 
+METADATA_PREFIX = "x-amz-meta-"
+MAX_REGEX_MEMORY_BYTES = 1 << 20
 
-class Filter(msgspec.Struct, frozen=True, gc=False):
-    """One condition on the key: `name` is `prefix` or `suffix`, in lower case."""
+
+class Part(StrEnum):
+    """What of an object a filter looks at."""
+
+    KEY = "key"
+    METADATA = "metadata"
+    TAGS = "tags"
+
+
+class Filter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One condition on the object.
+
+    On the key, `name` is `prefix`, `suffix` or `regex`, in lower case; a regex must match all of the key. On
+    metadata and tags it names the entry, `x-amz-meta-color` or `team`, whose value must be this one.
+    """
 
     name: str
     value: str
+    part: Part = Part.KEY
 
-    def accepts(self, key: str) -> bool:
-        """Whether the key meets the condition."""
-        if self.name == "prefix":
-            return key.startswith(self.value)
-        return key.endswith(self.value)
+    def accepts(self, change: ObjectChange) -> bool:
+        """Whether the object meets the condition."""
+        match self.part:
+            case Part.KEY:
+                return self._accepts_key(change.key)
+            case Part.METADATA:
+                entries = change.described.metadata if change.described else {}
+                return entries.get(self.name.removeprefix(METADATA_PREFIX)) == self.value
+            case Part.TAGS:
+                return (change.described.tags if change.described else {}).get(self.name) == self.value
+
+    def _accepts_key(self, key: str) -> bool:
+        match self.name:
+            case "prefix":
+                return key.startswith(self.value)
+            case "suffix":
+                return key.endswith(self.value)
+            case _:
+                return compiled(self.value).fullmatch(key) is not None
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Any:
+    """The regular expression, which runs in time linear in the key; `InvalidRequest` if it is none."""
+    options = re2.Options()
+    options.max_mem = MAX_REGEX_MEMORY_BYTES
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options=options)
+    except re2.error as problem:
+        why = problem.args[0].decode(errors="replace") if problem.args else "it cannot be compiled"
+        raise InvalidRequest(
+            f"The regular expression is not valid: {why}",
+            code="InvalidArgument",
+            fields={"ArgumentName": "FilterRule.Value", "ArgumentValue": pattern},
+        ) from problem
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -36,9 +88,10 @@ class Rule(msgspec.Struct, frozen=True):
 
     def accepts(self, change: ObjectChange) -> bool:
         """Whether the change goes to this rule's topic."""
-        return self._subscribes(change) and all(condition.accepts(change.key) for condition in self.filters)
+        return self.subscribes(change) and all(condition.accepts(change) for condition in self.filters)
 
-    def _subscribes(self, change: ObjectChange) -> bool:
+    def subscribes(self, change: ObjectChange) -> bool:
+        """Whether the change is one of the rule's events, whatever the object."""
         if any(pattern_accepts(pattern, change.operation) for pattern in self.events):
             return True
         expiry = expiry_name(change)

@@ -70,6 +70,12 @@ class Call:
         return credentials.user_id if credentials else ANONYMOUS
 
     @property
+    def tenant(self) -> str:
+        """Whose user calls; empty for none."""
+        credentials = self.caller.credentials
+        return credentials.tenant if credentials else ""
+
+    @property
     def expected_owner(self) -> str | None:
         """Whom the caller believes to be the owner of the bucket."""
         return self.input.get("ExpectedBucketOwner")

@@ -248,12 +248,20 @@ class Topics(Protocol):
         """Create the topic, or set the one of that ARN anew."""
         ...
 
+    def edit(self, arn: str, change: Callable[[Topic | None], Topic | None]) -> None:
+        """Apply `change` to the topic (a deleted one too, or None) and store what it gives, if anything.
+
+        Nothing comes between. The callable may be run again; what it raises is raised here, and nothing
+        changes. `changed_at_ns` is set here.
+        """
+        ...
+
     def get(self, arn: str) -> Topic | None:
         """The topic, a deleted one too: look at `deleted_at_ns`."""
         ...
 
-    def owned_by(self, owner_id: str, *, after: str, limit: int) -> list[Topic]:
-        """The owner's topics that are not deleted, by ARN, behind `after`."""
+    def owned_by(self, owner_id: str | None, *, after: str, limit: int) -> list[Topic]:
+        """The topics that are not deleted, of this owner or (None) of all, by ARN, behind `after`."""
         ...
 
     def delete(self, arn: str) -> None:
@@ -389,6 +397,10 @@ class Metabase(Protocol):
     changes: Changes
     cursors: Cursors
     queue: Queue
+
+    def identity(self) -> str:
+        """A UUID that was made with this metabase and stays."""
+        ...
 
     def check(self) -> None:
         """Raise `Unavailable` unless a write would be accepted now."""

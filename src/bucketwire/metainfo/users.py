@@ -31,7 +31,7 @@ def lookup_in(users: Users) -> Lookup:
         if found is None:
             return None
         user, key = found
-        return Credentials(key.access_key, key.secret_key, user.id, user.name)
+        return Credentials(key.access_key, key.secret_key, user.id, user.name, user.tenant)
 
     return lookup
 

@@ -6,6 +6,7 @@ from threading import Lock
 
 from bucketwire.event.topic import Topic
 from bucketwire.publish.base import Publisher
+from bucketwire.publish.connections import Connections
 
 KEPT = 128
 _Key = tuple[str, frozenset[tuple[str, str]]]
@@ -18,9 +19,10 @@ class Publishers:
     when nobody publishes.
     """
 
-    def __init__(self, open_publisher: Callable[[Topic], Publisher], kept: int = KEPT) -> None:
+    def __init__(self, open_publisher: Callable[[Topic, Connections], Publisher], kept: int = KEPT) -> None:
         self._open = open_publisher
         self._kept = kept
+        self._connections = Connections()
         self._lock = Lock()
         self._opened: OrderedDict[_Key, Publisher] = OrderedDict()
 
@@ -32,13 +34,14 @@ class Publishers:
             if publisher is not None:
                 self._opened.move_to_end(key)
                 return publisher
-        publisher = self._open(topic)
+        publisher = self._open(topic, self._connections)
         with self._lock:
             self._opened[key] = publisher
         return publisher
 
     def shrink(self) -> None:
-        """Close the least recently used ones that are too many."""
+        """Close the least recently used ones that are too many, and connections that are idle."""
         while len(self._opened) > self._kept:
             _, publisher = self._opened.popitem(last=False)
             publisher.close()
+        self._connections.close_idle()

@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.compose import compose
-from bucketwire.event.dialect import Dialect
+from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
 from bucketwire.event.rule import Rule, matching
-from bucketwire.event.topic import Topic
+from bucketwire.event.topic import Topic, topic_named_by
 from bucketwire.metabase.base import Rules, Topics
 
 REVISIONS_KEPT = 4_096
@@ -28,10 +28,10 @@ Address = tuple[str, str]
 class Router:
     """Turns changes into messages with their addresses. For one thread."""
 
-    def __init__(self, rules: Rules, topics: Topics, dialect: Dialect) -> None:
+    def __init__(self, rules: Rules, topics: Topics, installation: Installation) -> None:
         self._rules = rules
         self._topics = topics
-        self._dialect = dialect
+        self._installation = installation
         self._revision = lru_cache(maxsize=REVISIONS_KEPT)(rules.at)
         self._known: dict[str, Topic | None] = {}
         self._version: int | None = None
@@ -46,7 +46,7 @@ class Router:
     def topic(self, arn: str) -> Topic | None:
         """The topic as of the last `refresh`, or later."""
         if arn not in self._known:
-            self._known[arn] = self._topics.get(arn)
+            self._known[arn] = topic_named_by(arn) or self._topics.get(arn)
         return self._known[arn]
 
     def route(self, change: ObjectChange) -> list[tuple[Address, Message]]:
@@ -57,7 +57,7 @@ class Router:
             topic = self.topic(rule.topic_arn)
             subscriptions.append((rule, topic or Topic(rule.topic_arn, "", "")))
             addresses.append((rule.topic_arn, _refusal(topic, change)))
-        return list(zip(addresses, compose(change, subscriptions, self._dialect), strict=True))
+        return list(zip(addresses, compose(change, subscriptions, self._installation), strict=True))
 
     def _rules_of(self, change: ObjectChange) -> Sequence[Rule]:
         if change.revision is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bucketwire.config import PipelineSettings
 from bucketwire.event.dialect import dialect_named
+from bucketwire.event.installation import Installation
 from bucketwire.log import configure_logging
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -53,9 +54,15 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
     return Worker(
         settings=settings,
         metabase=metabase,
-        router=Router(metabase.rules, metabase.topics, dialect_named(settings.dialect)),
+        router=Router(metabase.rules, metabase.topics, _installation(settings, metabase)),
         publishers=Publishers(open_publisher),
         threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
         drain_publishers=Publishers(open_publisher),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
+    )
+
+
+def _installation(settings: PipelineSettings, metabase: Metabase) -> Installation:
+    return Installation(
+        dialect_named(settings.dialect), settings.system_uuid or metabase.identity(), settings.system_name
     )

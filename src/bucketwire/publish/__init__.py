@@ -1,20 +1,34 @@
 """Publishers: one module a destination, chosen by the scheme of the topic's endpoint."""
 
+from collections.abc import Callable
+
 from bucketwire.errors import ConfigError
 from bucketwire.event.topic import Topic
 from bucketwire.publish.base import Publisher
+from bucketwire.publish.connections import Connections
 
 SCHEMES = ("http", "https")
 
 
-def open_publisher(topic: Topic) -> Publisher:
-    """The publisher for the topic's endpoint; `ConfigError` when no module takes its scheme."""
-    match topic.endpoint.partition("://")[0].lower():
-        case "http" | "https":
-            from bucketwire.publish.http import HttpPublisher
+def open_publisher(topic: Topic, connections: Connections) -> Publisher:
+    """The publisher for the topic's endpoint; `ConfigError` when there can be none, here or at all."""
+    return publisher_kind(topic.endpoint.partition("://")[0].lower(), topic.name)(topic, connections)
 
-            return HttpPublisher(topic)
-        case _:  # the endpoint is not shown: it may hold a password
-            raise ConfigError(
-                f"no publisher for the push-endpoint of topic {topic.name}: use one of {', '.join(SCHEMES)}"
-            )
+
+def publisher_kind(scheme: str, name: str) -> Callable[[Topic, Connections], Publisher]:
+    """What publishes to such an endpoint; `ConfigError` when nothing does, or its library is missing."""
+    try:
+        match scheme:
+            case "http" | "https":
+                from bucketwire.publish.http import HttpPublisher
+
+                return HttpPublisher
+    except ImportError as problem:
+        extra = "amqp" if scheme == "amqps" else scheme
+        raise ConfigError(
+            f"{scheme}:// needs more than is installed: pip install 'bucketwire[{extra}]'"
+        ) from problem
+    if not scheme:
+        raise ConfigError(f"topic {name} has no push-endpoint")
+    # the endpoint is not shown: it may hold a password
+    raise ConfigError(f"no publisher for the push-endpoint of topic {name}: use one of {', '.join(SCHEMES)}")

@@ -29,6 +29,7 @@ from bucketwire.errors import ConfigError
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+from bucketwire.publish.connections import Connections
 
 IN_FLIGHT = 64
 """Requests, and so connections, open at once to one endpoint."""
@@ -76,7 +77,7 @@ class HttpPublisher:
     Raises `ConfigError` when the endpoint is no usable URL.
     """
 
-    def __init__(self, topic: Topic, in_flight: int = IN_FLIGHT) -> None:
+    def __init__(self, topic: Topic, connections: Connections, in_flight: int = IN_FLIGHT) -> None:  # noqa: ARG002
         self._destination = _destination_from_topic(topic)
         self._in_flight = in_flight
         self._multi = pycurl.CurlMulti()

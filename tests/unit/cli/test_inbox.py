@@ -17,6 +17,7 @@ import pytest
 from bucketwire.cli.inbox import json_line, lines, printable
 from bucketwire.event.compose import compose
 from bucketwire.event.dialect import AWS, CEPH, Dialect
+from bucketwire.event.installation import Installation
 from factories import change, rule, topic
 
 BUCKETWIRE = (sys.executable, "-c", "from bucketwire.cli.main import main; main()")
@@ -28,7 +29,7 @@ def shown(body: bytes) -> list[str]:
 
 
 def body_of(key: str, dialect: Dialect = AWS) -> bytes:
-    (composed,) = compose(change(key, size_bytes=1500), [(rule(), topic())], dialect)
+    (composed,) = compose(change(key, size_bytes=1500), [(rule(), topic())], Installation(dialect))
     return composed.body
 
 

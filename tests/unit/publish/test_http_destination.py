@@ -4,6 +4,7 @@ import pytest
 
 from bucketwire.errors import ConfigError
 from bucketwire.publish import open_publisher
+from bucketwire.publish.connections import Connections
 from bucketwire.publish.http import HttpPublisher, _destination_from_topic
 from factories import topic
 
@@ -32,7 +33,7 @@ def test_the_url_is_made_plain(endpoint: str, url: str) -> None:
 )  # fmt: skip
 def test_an_unusable_endpoint_is_an_error_that_does_not_show_it(endpoint: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        open_publisher(topic(endpoint, name="videos"))
+        open_publisher(topic(endpoint, name="videos"), Connections())
     assert "videos" in str(raised.value)
     assert "hunter2" not in str(raised.value)
     assert raised.value.__cause__ is None
@@ -47,6 +48,6 @@ def test_only_false_switches_verification_off(value: str, *, verifies: bool) -> 
 
 
 def test_no_repr_shows_the_password() -> None:
-    publisher = HttpPublisher(topic("http://user:hunter2@host/"))
+    publisher = HttpPublisher(topic("http://user:hunter2@host/"), Connections())
     assert "hunter2" not in repr(publisher) + repr(publisher._destination)
     publisher.close()

@@ -33,6 +33,11 @@ class PostgresMetabase:
         self.cursors: Cursors = PostgresCursors(database)
         self.queue: Queue = PostgresQueue(database)
 
+    def identity(self) -> str:
+        """The UUID made with the schema."""
+        row = self._database.row("SELECT uuid FROM identity")
+        return str(row[0]) if row else ""
+
     def check(self) -> None:
         """Write, and flush: a full disk, or a server that only reads, shows here."""
         self._database.run(lambda work: work.stamp_ns())

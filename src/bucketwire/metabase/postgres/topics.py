@@ -1,5 +1,7 @@
 """Topics. A deleted one stays as a row, so that what was committed before still finds its way."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from bucketwire.event.topic import Topic
@@ -17,7 +19,9 @@ ON CONFLICT (arn) DO UPDATE SET owner_id = excluded.owner_id, topic = excluded.t
     version = excluded.version, deleted_at_ns = excluded.deleted_at_ns
 """
 _OWNED_BY = """
-SELECT topic FROM topics WHERE owner_id = %s AND arn > %s AND deleted_at_ns IS NULL ORDER BY arn LIMIT %s
+SELECT topic FROM topics
+WHERE (%(owner)s::text IS NULL OR owner_id = %(owner)s) AND arn > %(after)s AND deleted_at_ns IS NULL
+ORDER BY arn LIMIT %(limit)s
 """
 _PRESENT = "SELECT topic FROM topics WHERE arn = %s AND deleted_at_ns IS NULL"
 
@@ -30,10 +34,17 @@ class PostgresTopics:
 
     def put(self, topic: Topic) -> None:
         """Create the topic, or set the one of that ARN anew."""
+        self.edit(topic.arn, lambda _: topic)
+
+    def edit(self, arn: str, change: Callable[[Topic | None], Topic | None]) -> None:
+        """Apply `change` to the topic and store what it gives."""
 
         def job(work: Transaction) -> None:
             work.lock(_LOCK)
-            _store(work, topic)
+            row = work.row("SELECT topic FROM topics WHERE arn = %s", (arn,))
+            topic = change(_decode(row[0]) if row else None)
+            if topic is not None:
+                _store(work, msgspec.structs.replace(topic, changed_at_ns=work.stamp_ns()))
 
         self._database.run(job)
 
@@ -42,9 +53,10 @@ class PostgresTopics:
         row = self._database.row("SELECT topic FROM topics WHERE arn = %s", (arn,))
         return _decode(row[0]) if row else None
 
-    def owned_by(self, owner_id: str, *, after: str, limit: int) -> list[Topic]:
-        """The owner's topics, by ARN."""
-        return [_decode(row[0]) for row in self._database.rows(_OWNED_BY, (owner_id, after, limit))]
+    def owned_by(self, owner_id: str | None, *, after: str, limit: int) -> list[Topic]:
+        """The topics of an owner or of all, by ARN."""
+        parameters = {"owner": owner_id, "after": after, "limit": limit}
+        return [_decode(row[0]) for row in self._database.rows(_OWNED_BY, parameters)]
 
     def delete(self, arn: str) -> None:
         """Mark the topic deleted, at a time on the clock of the changes."""

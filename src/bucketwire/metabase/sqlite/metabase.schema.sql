@@ -32,6 +32,11 @@ CREATE TABLE dropped_blobs (
     name TEXT PRIMARY KEY
 ) WITHOUT ROWID;
 
+CREATE TABLE identity (
+    one  INTEGER PRIMARY KEY CHECK (one = 1),
+    uuid TEXT NOT NULL
+);
+
 CREATE TABLE keys (
     access_key TEXT PRIMARY KEY,
     secret_key TEXT NOT NULL,

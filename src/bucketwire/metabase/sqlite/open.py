@@ -40,6 +40,11 @@ class SqliteMetabase:
         self.cursors: Cursors = SqliteCursors(*queue_side)
         self.queue: Queue = SqliteQueue(*queue_side)
 
+    def identity(self) -> str:
+        """The UUID made with the first file."""
+        row = self._readers[0].row("SELECT uuid FROM identity", ())
+        return str(row[0]) if row else ""
+
     def check(self) -> None:
         """Write, and flush: a full disk or a lock that is held shows here."""
         self._writers[0].run(lambda transaction: transaction.stamp_ns())

@@ -1,5 +1,7 @@
 """Topics. A deleted one stays as a row, so that what was committed before still finds its way."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from bucketwire.event.topic import Topic
@@ -26,18 +28,29 @@ class SqliteTopics:
 
     def put(self, topic: Topic) -> None:
         """Create the topic, or set the one of that ARN anew."""
-        self._writer.run(lambda transaction: _store(transaction, topic))
+        self.edit(topic.arn, lambda _: topic)
+
+    def edit(self, arn: str, change: Callable[[Topic | None], Topic | None]) -> None:
+        """Apply `change` to the topic and store what it gives."""
+
+        def job(transaction: Transaction) -> None:
+            row = transaction.execute("SELECT topic FROM topics WHERE arn = ?", (arn,)).fetchone()
+            topic = change(_decode(row[0]) if row else None)
+            if topic is not None:
+                _store(transaction, msgspec.structs.replace(topic, changed_at_ns=transaction.stamp_ns()))
+
+        self._writer.run(job)
 
     def get(self, arn: str) -> Topic | None:
         """The topic, a deleted one too."""
         row = self._readers.row("SELECT topic FROM topics WHERE arn = ?", (arn,))
         return _decode(row[0]) if row else None
 
-    def owned_by(self, owner_id: str, *, after: str, limit: int) -> list[Topic]:
-        """The owner's topics, by ARN."""
+    def owned_by(self, owner_id: str | None, *, after: str, limit: int) -> list[Topic]:
+        """The topics of an owner or of all, by ARN."""
         rows = self._readers.rows(
-            "SELECT topic FROM topics WHERE owner_id = ? AND arn > ? AND deleted_at_ns IS NULL "
-            "ORDER BY arn LIMIT ?",
+            "SELECT topic FROM topics WHERE (?1 IS NULL OR owner_id = ?1) AND arn > ?2 "
+            "AND deleted_at_ns IS NULL ORDER BY arn LIMIT ?3",
             (owner_id, after, limit),
         )
         return [_decode(row[0]) for row in rows]
