@@ -2,74 +2,44 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from bucketwire.event.message import Message
-from bucketwire.event.topic import Topic
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered, Publisher, Retry
 from bucketwire.publish.connections import Connections
-from factories import message, topic
-from services.http_endpoint import HttpEndpoint, Mode
+from contract.destinations.base import Destination
+from contract.destinations.http import HttpDestination
+from factories import message
+from services.http_endpoint import Mode
 
 LONG_SECONDS = 30.0
 SHORT_SECONDS = 0.3
 
 
-class Endpoint(Protocol):
-    """A real destination whose behaviour a test can choose."""
-
-    def topic(self) -> Topic:
-        """A topic that leads to it."""
-        ...
-
-    def behave(self, mode: Mode) -> None:
-        """Do this from now on."""
-        ...
-
-    def received(self) -> list[bytes]:
-        """The bodies that it has acknowledged, in order of arrival."""
-        ...
-
-    def close(self) -> None:
-        """Stop it."""
-        ...
-
-
-class HttpDestination:
-    def __init__(self) -> None:
-        self._endpoint = HttpEndpoint()
-        self._endpoint.start()
-
-    def topic(self) -> Topic:
-        return topic(self._endpoint.url)
-
-    def behave(self, mode: Mode) -> None:
-        self._endpoint.mode = mode
-
-    def received(self) -> list[bytes]:
-        return [event.body for event in self._endpoint.events()]
-
-    def close(self) -> None:
-        self._endpoint.stop()
-
-
-DESTINATIONS: dict[str, Callable[[], Endpoint]] = {"http": HttpDestination}
+DESTINATIONS: dict[str, type[Destination]] = {"http": HttpDestination}
+FAILURES = [(name, mode) for name, kind in DESTINATIONS.items() for mode in kind.failures]
 
 
 @pytest.fixture(params=DESTINATIONS)
-def endpoint(request: pytest.FixtureRequest) -> Iterator[Endpoint]:
+def endpoint(request: pytest.FixtureRequest) -> Iterator[Destination]:
     opened = DESTINATIONS[request.param]()
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def publisher(endpoint: Endpoint) -> Iterator[Publisher]:
-    opened = open_publisher(endpoint.topic(), Connections())
+def connections() -> Iterator[Connections]:
+    opened = Connections()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def publisher(endpoint: Destination, connections: Connections) -> Iterator[Publisher]:
+    opened = open_publisher(endpoint.topic(), connections)
     yield opened
     opened.close()
 
@@ -82,7 +52,7 @@ def bodies(messages: Sequence[Message]) -> set[bytes]:
     return {each.body for each in messages}
 
 
-def test_every_message_arrives_as_it_is(endpoint: Endpoint, publisher: Publisher) -> None:
+def test_every_message_arrives_as_it_is(endpoint: Destination, publisher: Publisher) -> None:
     messages = batch(300)
     assert publisher.publish(messages, LONG_SECONDS) == [Delivered()] * 300
     assert sorted(endpoint.received()) == sorted(each.body for each in messages)
@@ -91,29 +61,29 @@ def test_every_message_arrives_as_it_is(endpoint: Endpoint, publisher: Publisher
 @pytest.mark.parametrize(
     "body", [b"", b"\x00\xff\r\n\r\n", b"x" * 3_000_000], ids=["empty", "binary", "large"]
 )
-def test_a_body_is_not_touched(endpoint: Endpoint, publisher: Publisher, body: bytes) -> None:
+def test_a_body_is_not_touched(endpoint: Destination, publisher: Publisher, body: bytes) -> None:
     assert publisher.publish([message(body=body)], LONG_SECONDS) == [Delivered()]
     assert endpoint.received() == [body]
 
 
-def test_no_messages_give_no_outcomes(endpoint: Endpoint, publisher: Publisher) -> None:
+def test_no_messages_give_no_outcomes(endpoint: Destination, publisher: Publisher) -> None:
     assert publisher.publish([], LONG_SECONDS) == []
     assert endpoint.received() == []
 
 
-def test_publishing_twice_sends_twice(endpoint: Endpoint, publisher: Publisher) -> None:
+def test_publishing_twice_sends_twice(endpoint: Destination, publisher: Publisher) -> None:
     publisher.publish(batch(3), LONG_SECONDS)
     publisher.publish(batch(3), LONG_SECONDS)
     assert sorted(endpoint.received()) == sorted([each.body for each in batch(3)] * 2)
 
 
-def test_a_slow_destination_is_waited_for(endpoint: Endpoint, publisher: Publisher) -> None:
+def test_a_slow_destination_is_waited_for(endpoint: Destination, publisher: Publisher) -> None:
     endpoint.behave(Mode.SLOW)
     assert publisher.publish(batch(100), LONG_SECONDS) == [Delivered()] * 100
 
 
-@pytest.mark.parametrize("mode", [Mode.REFUSE, Mode.CLOSE_EARLY, Mode.CUT_SHORT, Mode.GARBAGE, Mode.DOWN])
-def test_what_is_not_acknowledged_is_retried(endpoint: Endpoint, publisher: Publisher, mode: Mode) -> None:
+@pytest.mark.parametrize(("endpoint", "mode"), FAILURES, indirect=["endpoint"])
+def test_what_is_not_acknowledged_is_retried(endpoint: Destination, publisher: Publisher, mode: Mode) -> None:
     endpoint.behave(mode)
     outcomes = publisher.publish(batch(100), LONG_SECONDS)
     assert len(outcomes) == 100
@@ -121,7 +91,7 @@ def test_what_is_not_acknowledged_is_retried(endpoint: Endpoint, publisher: Publ
     assert endpoint.received() == []
 
 
-def test_what_is_unanswered_at_the_deadline_is_retried(endpoint: Endpoint, publisher: Publisher) -> None:
+def test_what_is_unanswered_at_the_deadline_is_retried(endpoint: Destination, publisher: Publisher) -> None:
     endpoint.behave(Mode.HANG)
     started = time.monotonic()
     outcomes = publisher.publish(batch(100), SHORT_SECONDS)
@@ -133,7 +103,7 @@ def test_with_no_time_at_all_everything_is_retried(publisher: Publisher) -> None
     assert publisher.publish(batch(3), 0) == [Retry("no answer within 0 s")] * 3
 
 
-def test_outcomes_stand_in_the_order_of_the_messages(endpoint: Endpoint, publisher: Publisher) -> None:
+def test_outcomes_stand_in_the_order_of_the_messages(endpoint: Destination, publisher: Publisher) -> None:
     endpoint.behave(Mode.HALF)
     messages = batch(200)
     outcomes = publisher.publish(messages, LONG_SECONDS)
@@ -142,9 +112,11 @@ def test_outcomes_stand_in_the_order_of_the_messages(endpoint: Endpoint, publish
     assert bodies(delivered) == set(endpoint.received())
 
 
-@pytest.mark.parametrize("mode", [Mode.HANG, Mode.CLOSE_EARLY, Mode.GARBAGE, Mode.DOWN])
+@pytest.mark.parametrize(
+    ("endpoint", "mode"), [*FAILURES, *((name, Mode.HANG) for name in DESTINATIONS)], indirect=["endpoint"]
+)
 def test_a_destination_that_is_well_again_gets_everything(
-    endpoint: Endpoint, publisher: Publisher, mode: Mode
+    endpoint: Destination, publisher: Publisher, mode: Mode
 ) -> None:
     publisher.publish(batch(100), LONG_SECONDS)
     endpoint.behave(mode)
@@ -155,11 +127,11 @@ def test_a_destination_that_is_well_again_gets_everything(
     assert bodies(again) <= set(endpoint.received())
 
 
-def test_many_publishers_work_at_once_in_one_process(endpoint: Endpoint) -> None:
+def test_many_publishers_work_at_once_in_one_process(endpoint: Destination, connections: Connections) -> None:
     outcomes = []
 
     def deliver() -> None:
-        publisher = open_publisher(endpoint.topic(), Connections())
+        publisher = open_publisher(endpoint.topic(), connections)
         outcomes.extend(publisher.publish(batch(50), LONG_SECONDS))
         publisher.close()
 
@@ -172,8 +144,8 @@ def test_many_publishers_work_at_once_in_one_process(endpoint: Endpoint) -> None
     assert len(endpoint.received()) == 400
 
 
-def test_closing_twice_is_harmless(endpoint: Endpoint) -> None:
-    publisher = open_publisher(endpoint.topic(), Connections())
+def test_closing_twice_is_harmless(endpoint: Destination, connections: Connections) -> None:
+    publisher = open_publisher(endpoint.topic(), connections)
     publisher.publish(batch(3), LONG_SECONDS)
     publisher.close()
     publisher.close()

@@ -78,7 +78,7 @@ def test_sequencers_sort_as_the_times_do() -> None:
 def test_size_and_etag_of_a_removed_object_are_told_where_the_dialect_tells_them() -> None:
     removed = change(operation=Operation.DELETE, old=state(7))
     told = {}
-    for dialect in DIALECTS.values():
+    for dialect in (AWS, CEPH):
         (message,) = compose(removed, [(rule(), topic())], Installation(dialect))
         told[dialect.name] = json.loads(message.body)["Records"][0]["s3"]["object"].get("size")
     assert told == {"aws": None, "ceph": 7}

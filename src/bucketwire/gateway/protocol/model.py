@@ -1,5 +1,11 @@
-"""The service models of S3 and SNS, as botocore ships them."""
+"""The service models of S3 and SNS, as botocore ships them, and what Bucketwire and Ceph add to them.
 
+Additions stand in `extensions/<service>.json`, in the form of botocore's own models: operations and shapes
+that are merged into the model.
+"""
+
+import json
+from importlib.resources import files
 from typing import Any
 
 from botocore.loaders import Loader
@@ -13,9 +19,18 @@ OperationModel = Any
 
 
 def load_service(name: str) -> Any:
-    """Botocore's model of the service, with nothing read from the environment or the home folder."""
+    """The model of the service, with nothing read from the environment or the home folder."""
     loader = Loader(include_default_search_paths=False, extra_search_paths=[Loader.BUILTIN_DATA_PATH])
-    return ServiceModel(loader.load_service_model(name, "service-2"), service_name=name)
+    shipped = loader.load_service_model(name, "service-2")
+    added = json.loads((files("bucketwire.gateway.protocol") / "extensions" / f"{name}.json").read_text())
+    return ServiceModel(_merged(shipped, added), service_name=name)
+
+
+def _merged(shipped: Any, added: Any) -> Any:
+    """Objects are merged, member by member; anything else is replaced."""
+    if not isinstance(shipped, dict) or not isinstance(added, dict):
+        return added
+    return {**shipped, **{key: _merged(shipped.get(key), value) for key, value in added.items()}}
 
 
 def element_name(member: str, shape: Shape) -> str:
