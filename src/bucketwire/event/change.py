@@ -61,13 +61,15 @@ class ObjectState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 _MARKERS = frozenset({Status.DELETE_MARKER_VERSIONED, Status.DELETE_MARKER_UNVERSIONED})
 
 
-class Origin(msgspec.Struct, frozen=True, gc=False):
+class Origin(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The request that caused the change."""
 
     principal_id: str
     source_ip: str
     request_id: str
     host_id: str
+    pushes: frozenset[str] = frozenset()
+    """ARNs of topics to which the gateway itself delivers the change, before it answers the request."""
 
 
 class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -9,13 +9,18 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from bucketwire.event.change import ObjectChange
-from bucketwire.event.formats.s3 import render_s3
+from bucketwire.event.formats.cloudevents import binary_attributes, render_cloudevent
+from bucketwire.event.formats.cos import cos_key, render_cos
+from bucketwire.event.formats.s3 import render_s3, s3_record
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
 from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic
 
 Subscription = tuple[Rule, Topic]
+
+_JSON = "application/json"
+_fresh_digest = blake2b(digest_size=16).copy
 
 
 def compose(
@@ -27,16 +32,33 @@ def compose(
 
 def event_id(change: ObjectChange, rule: Rule) -> str:
     """32 hexadecimal digits that name this change for this rule, wherever it is composed."""
-    identity = f"{change.bucket.id}\0{change.key}\0{change.sequencer}\0{rule.id}"
-    return blake2b(identity.encode(), digest_size=16).hexdigest()
+    return _identity(change, change.sequencer, rule)
+
+
+def _identity(change: ObjectChange, sequencer: str, rule: Rule) -> str:
+    digest = _fresh_digest()
+    digest.update(f"{change.bucket.id}\0{change.key}\0{sequencer}\0{rule.id}".encode())
+    return digest.hexdigest()
 
 
 def _message(change: ObjectChange, rule: Rule, topic: Topic, installation: Installation) -> Message:
-    identity = event_id(change, rule)
+    sequencer = change.sequencer
+    identity = _identity(change, sequencer, rule)
+    content_type, placed_by = _JSON, None
+    beside: dict[str, str] = {}
+    match topic.format:
+        case "cos":
+            body, placed_by = render_cos(change, installation), cos_key(change, identity)
+        case "cloudevents":
+            record = s3_record(change, sequencer, rule, topic, identity, installation.dialect)
+            body, content_type, beside = render_cloudevent(record, identity, change.key, topic)
+        case _:  # also a format that is not known, so that nothing is ever stuck here
+            record = s3_record(change, sequencer, rule, topic, identity, installation.dialect)
+            body = render_s3(record)
+            if topic.is_set("cloudevents"):
+                beside = binary_attributes(record, identity, change.key)
+    if topic.ordered:
+        placed_by = change.key.encode()
     return Message(
-        topic_arn=topic.arn,
-        event_id=identity,
-        key=change.key,
-        body=render_s3(change, rule, topic, identity, installation.dialect),
-        committed_at_ns=change.committed_at_ns,
+        topic.arn, identity, change.key, body, content_type, change.committed_at_ns, placed_by, beside
     )

@@ -15,9 +15,13 @@ class Dialect:
     """One value for each difference."""
 
     name: str
+    """What `--dialect` calls it."""
     event_version: str
+    """`eventVersion` of a record."""
     event_source: str
+    """`eventSource` of a record."""
     bucket_arn_prefix: str
+    """What stands before the name in the ARN of a bucket."""
     time_digits: int
     """Digits behind the second in `eventTime`."""
     url_encoded_key: bool
@@ -68,12 +72,16 @@ class Dialect:
     """`Service` in the test event."""
     test_event_tells_request: bool
     """Whether the test event has RequestId and HostId."""
+    reason_in_message: bool
+    """Whether the message of the error tells why a destination failed its test, or fields beside it do."""
     persistent_by_default: bool
     """Whether a topic that does not say so is persistent."""
     recreated_topic_updates: bool
     """Whether creating a topic anew sets its attributes, or is refused when they differ."""
     bad_topic_code: str
     """Error for a topic's name, ARN or attribute that is not valid."""
+    full_queue_policy: str
+    """What happens to writes for a topic whose queue is full; the topic or the server may say otherwise."""
     recreated_bucket_region: str
     """The region in which creating one's own bucket again succeeds."""
     event_names: frozenset[str]
@@ -114,7 +122,9 @@ AWS = Dialect(
     test_event_required=False,
     test_event_service="Amazon S3",
     test_event_tells_request=True,
+    reason_in_message=False,
     persistent_by_default=True,
+    full_queue_policy="dead-letter",
 )
 CEPH = dataclasses.replace(
     AWS,
@@ -142,7 +152,9 @@ CEPH = dataclasses.replace(
     topics_as_in_ceph=True,
     test_event=False,
     test_event_service="Ceph S3",
+    reason_in_message=True,
     persistent_by_default=False,
+    full_queue_policy="reject",
 )
 STORJ = dataclasses.replace(
     AWS,
@@ -157,6 +169,7 @@ STORJ = dataclasses.replace(
     test_event_required=True,
     test_event_service="Storj S3",
     test_event_tells_request=False,
+    reason_in_message=True,
 )
 
 DIALECTS = {dialect.name: dialect for dialect in (AWS, CEPH, STORJ)}

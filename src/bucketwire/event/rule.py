@@ -44,14 +44,15 @@ class Filter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether the object meets the condition."""
         match self.part:
             case Part.KEY:
-                return self._accepts_key(change.key)
+                return self.accepts_key(change.key)
             case Part.METADATA:
                 entries = change.described.metadata if change.described else {}
                 return entries.get(self.name.removeprefix(METADATA_PREFIX)) == self.value
             case Part.TAGS:
                 return (change.described.tags if change.described else {}).get(self.name) == self.value
 
-    def _accepts_key(self, key: str) -> bool:
+    def accepts_key(self, key: str) -> bool:
+        """Likewise, for a condition on the key."""
         match self.name:
             case "prefix":
                 return key.startswith(self.value)

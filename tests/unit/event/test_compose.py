@@ -1,7 +1,7 @@
 """compose: golden bytes, one event id a change and rule, nothing private."""
 
 import json
-from urllib.parse import unquote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
 import pytest
@@ -11,19 +11,87 @@ from hypothesis import strategies as st
 from bucketwire.event.change import decode_change, encode_change
 from bucketwire.event.compose import compose, event_id
 from bucketwire.event.dialect import AWS, CEPH, DIALECTS
-from bucketwire.event.formats.s3 import event_time
+from bucketwire.event.formats.s3 import event_time, url_encoded
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from factories import change, rule, state, topic
-from golden.cases import CHANGES, path, rendered
+from golden.cases import CHANGES, FOLDER, FORMATS, composed, path, rendered
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+EVERY_TOPIC: list[dict[str, str]] = [
+    {},
+    {"cloudevents": "true"},
+    {"format": "cos"},
+    {"format": "cloudevents"},
+    {"format": "cloudevents", "cloudevents-mode": "binary"},
+]
 
 
 @pytest.mark.parametrize("case", CHANGES)
+@pytest.mark.parametrize("form", FORMATS)
+def test_bytes_are_as_in_the_golden_file(case: str, form: str) -> None:
+    assert rendered(case, form) == path(case, form).read_bytes()
+
+
+def test_there_is_no_golden_file_without_a_case() -> None:
+    written = {path(case, form).name for case in CHANGES for form in FORMATS}
+    assert {each.name for each in FOLDER.glob("*.json*")} == written
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_bytes_are_as_in_the_golden_file(case: str, dialect: str) -> None:
-    assert rendered(case, dialect) + b"\n" == path(case, dialect).read_bytes()
+@pytest.mark.parametrize("form", EVERY_TOPIC, ids=str)
+def test_the_event_id_is_one_for_a_change_and_a_rule_whatever_the_format(
+    dialect: str, form: dict[str, str]
+) -> None:
+    message = composed("put", dialect, **form)
+    assert message.event_id == event_id(CHANGES["put"], rule(id="ObjectEvents"))
+    assert message.key == CHANGES["put"].key
+
+
+def test_event_ids_stay_what_they_have_always_been() -> None:
+    assert event_id(CHANGES["delete-missing"], rule(id="ObjectEvents")) == "24e489237e3b82e053843a36fb716876"
+
+
+@pytest.mark.parametrize("form", EVERY_TOPIC, ids=str)
+def test_an_ordered_topic_places_messages_by_the_raw_key(form: dict[str, str]) -> None:
+    message = composed("put-odd-key", "aws", ordering="key", **form)
+    assert message.partition_key == CHANGES["put-odd-key"].key.encode()
+
+
+def test_a_topic_with_a_format_that_is_not_known_gets_the_s3_message() -> None:
+    assert composed("put", "aws", format="unheard-of") == composed("put", "aws")
+
+
+@pytest.mark.parametrize("form", EVERY_TOPIC, ids=str)
+def test_sizes_beyond_the_reach_of_floating_point_are_exact(form: dict[str, str]) -> None:
+    assert str(2**63 - 1).encode() in composed("put-huge", "aws", **form).body
+
+
+@pytest.mark.parametrize("case", ["delete-before-image", "versioned-delete-marker-before-image"])
+def test_a_topic_that_asks_for_it_is_told_what_was_removed(case: str) -> None:
+    told = json.loads(composed(case, "aws").body)["Records"][0]["s3"]["object"]
+    before = CHANGES[case].old or CHANGES[case].previous
+    assert before is not None
+    assert (told["size"], told["eTag"]) == (before.size_bytes, before.etag)
+    assert {pair["key"]: pair["val"] for pair in told["tags"]} == before.tags
+    assert {pair["key"]: pair["val"] for pair in told["metadata"]} == {
+        f"x-amz-meta-{name}": value for name, value in before.metadata.items()
+    }
+
+
+def test_the_order_in_which_a_backend_keeps_metadata_and_tags_does_not_show() -> None:
+    original = CHANGES["put-described"]
+    assert original.new is not None
+    turned = msgspec.structs.replace(
+        original.new,
+        metadata=dict(reversed(original.new.metadata.items())),
+        tags=dict(reversed(original.new.tags.items())),
+    )
+    for form in EVERY_TOPIC:
+        subscription = [(rule(), topic(**form))]
+        (first,) = compose(original, subscription, Installation(CEPH))
+        (second,) = compose(msgspec.structs.replace(original, new=turned), subscription, Installation(CEPH))
+        assert first == second
 
 
 def test_the_same_change_and_rule_give_the_same_message_after_a_trip_through_the_stream() -> None:
@@ -46,6 +114,30 @@ def test_each_subscription_gets_its_message_in_order() -> None:
     assert [message.topic_arn for message in messages] == [topic(name="one").arn, topic(name="two").arn]
     ids = [json.loads(message.body)["Records"][0]["s3"]["configurationId"] for message in messages]
     assert ids == ["a", "b"]
+
+
+@pytest.mark.parametrize("first", range(0, 0x110000, 0x8000))
+def test_every_code_point_can_be_read_back(first: int) -> None:
+    points = (point for point in range(first, first + 0x8000) if not 0xD800 <= point <= 0xDFFF)
+    key = "".join(map(chr, points))
+    for dialect, decode in ((AWS, unquote_plus), (CEPH, str)):
+        (message,) = compose(change(key), [(rule(), topic())], Installation(dialect))
+        assert decode(json.loads(message.body)["Records"][0]["s3"]["object"]["key"]) == key
+    (message,) = compose(change(key), [(rule(), topic(format="cos"))], Installation(AWS))
+    assert json.loads(message.body)["object_name"] == key
+
+
+@given(key=KEYS)
+def test_keys_are_encoded_as_the_standard_library_does(key: str) -> None:
+    assert url_encoded(key) == quote_plus(key, safe="/")
+
+
+@given(metadata=st.dictionaries(KEYS, KEYS))
+def test_metadata_of_any_kind_can_be_read_back(metadata: dict[str, str]) -> None:
+    odd = msgspec.structs.replace(change(), new=msgspec.structs.replace(state(), metadata=metadata))
+    (message,) = compose(odd, [(rule(), topic())], Installation(CEPH))
+    told = json.loads(message.body)["Records"][0]["s3"]["object"]["metadata"]
+    assert {pair["key"].removeprefix("x-amz-meta-"): pair["val"] for pair in told} == metadata
 
 
 @given(key=KEYS)

@@ -1,20 +1,113 @@
-"""The S3 event message, in the server's dialect: `{"Records": [one record]}`."""
+"""The S3 event message, in the server's dialect: `{"Records": [one record]}`.
 
+The structs say which fields there are and in which order they stand; the bytes and the JSON Schema
+(docs/reference) both come from them. A field that is not set is not written.
+"""
+
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Literal
 from urllib.parse import quote_plus
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType, field
 
 from bucketwire.event.change import ObjectChange, ObjectState
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.expiry import expiry_name
 from bucketwire.event.name import Operation
-from bucketwire.event.rule import Rule
+from bucketwire.event.rule import METADATA_PREFIX, Rule
 from bucketwire.event.topic import Topic
 
-_encode = msgspec.json.Encoder().encode
+Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z$", description="UTC")]
+Size = Annotated[int, Meta(ge=0, description="Bytes; may be larger than 2^53")]
+Sequencer = Annotated[
+    str, Meta(pattern="^[0-9A-F]{16,}$", description="Orders the changes of one key: compare as text")
+]
+EventId = Annotated[
+    str, Meta(pattern="^[0-9a-f]{32}$", description="One change for one rule; the same on every retry")
+]
+
+
+class Identity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A user, by id."""
+
+    principal_id: str
+
+
+class RequestParameters(msgspec.Struct, frozen=True, gc=False):
+    """Where the request came from."""
+
+    source_ip_address: str = field(name="sourceIPAddress")
+
+
+class ResponseElements(msgspec.Struct, frozen=True, gc=False):
+    """What the client was told to name its request by."""
+
+    request_id: str = field(name="x-amz-request-id")
+    host_id: str = field(name="x-amz-id-2")
+
+
+class Pair(msgspec.Struct, frozen=True, gc=False):
+    """One entry of the object's metadata or tags."""
+
+    key: str
+    val: str
+
+
+class Bucket(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The bucket at the time of the change."""
+
+    name: str
+    owner_identity: Identity
+    arn: str
+    id: str | UnsetType = UNSET
+    """Ceph: tells apart two buckets that bore one name."""
+
+
+class Object(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The object: `key` is URL-encoded (aws, storj) or raw (ceph)."""
+
+    key: str
+    size: Size | UnsetType = UNSET
+    e_tag: str | UnsetType = UNSET
+    version_id: str | UnsetType = UNSET
+    sequencer: Sequencer | UnsetType = UNSET
+    metadata: list[Pair] | UnsetType = UNSET
+    tags: list[Pair] | UnsetType = UNSET
+
+
+class Entity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Which rule has matched, and what was changed."""
+
+    s3_schema_version: Literal["1.0"]
+    configuration_id: str
+    bucket: Bucket
+    object: Object
+
+
+class Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One change, for one rule."""
+
+    event_version: Annotated[str, Meta(pattern=r"^2\.[123]$")]
+    event_source: Annotated[str, Meta(pattern="^(aws|ceph|storj):s3$")]
+    aws_region: str
+    event_time: Time
+    event_name: str
+    user_identity: Identity
+    request_parameters: RequestParameters
+    response_elements: ResponseElements
+    s3: Entity
+    event_id: EventId | UnsetType = UNSET
+    opaque_data: str | UnsetType = UNSET
+
+
+class S3Message(msgspec.Struct, frozen=True, gc=False):
+    """The message: always one record."""
+
+    records: tuple[Record] = field(name="Records")
+
 
 _REMOVED = frozenset(
     {
@@ -24,88 +117,112 @@ _REMOVED = frozenset(
         Operation.EXPIRATION_DELETE_MARKER_CREATED,
     }
 )
-_MARKER_MADE = frozenset({Operation.DELETE_MARKER_CREATED, Operation.EXPIRATION_DELETE_MARKER_CREATED})
 _TAGGING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE})
+_NAMES = {operation: operation.value for operation in Operation}
+_plain = re.compile("[A-Za-z0-9_.~/-]*").fullmatch
+
+_Pairs = tuple[list[Pair] | UnsetType, list[Pair] | UnsetType]
+_NO_PAIRS: _Pairs = (UNSET, UNSET)
+_encode = msgspec.json.Encoder().encode
 
 
-def render_s3(change: ObjectChange, rule: Rule, topic: Topic, event_id: str, dialect: Dialect) -> bytes:
+def render_s3(record: Record) -> bytes:
     """The body of the message."""
-    bucket: dict[str, Any] = {
-        "name": change.bucket.name,
-        "ownerIdentity": {"principalId": change.bucket.owner_id},
-        "arn": dialect.bucket_arn_prefix + change.bucket.name,
-    }
-    record: dict[str, Any] = {
-        "eventVersion": (
-            dialect.tagging_event_version if change.operation in _TAGGING else dialect.event_version
-        ),
-        "eventSource": dialect.event_source,
-        "awsRegion": change.bucket.region,
-        "eventTime": event_time(change.committed_at_ns, dialect.time_digits),
-        "eventName": _event_name(change, dialect),
-        "userIdentity": {"principalId": change.origin.principal_id},
-        "requestParameters": {"sourceIPAddress": change.origin.source_ip},
-        "responseElements": {
-            "x-amz-request-id": change.origin.request_id,
-            "x-amz-id-2": change.origin.host_id,
-        },
-        "s3": {
-            "s3SchemaVersion": "1.0",
-            "configurationId": rule.id,
-            "bucket": bucket,
-            "object": _object(change, dialect),
-        },
-    }
-    if dialect.extended_record:
-        bucket["id"] = change.bucket.id
-        record["eventId"] = event_id
-        record["opaqueData"] = topic.attributes.get("OpaqueData", "")
-    return _encode({"Records": [record]})
+    return _encode(S3Message((record,)))
+
+
+def s3_record(
+    change: ObjectChange, sequencer: str, rule: Rule, topic: Topic, event_id: str, dialect: Dialect
+) -> Record:
+    """The record, which a CloudEvent carries alone. `sequencer` is the change's, written once for all."""
+    origin, extended = change.origin, dialect.extended_record
+    return Record(
+        dialect.tagging_event_version if change.operation in _TAGGING else dialect.event_version,
+        dialect.event_source,
+        change.bucket.region,
+        event_time(change.committed_at_ns, dialect.time_digits),
+        _event_name(change, dialect),
+        Identity(origin.principal_id),
+        RequestParameters(origin.source_ip),
+        ResponseElements(origin.request_id, origin.host_id),
+        Entity("1.0", rule.id, _bucket(change, dialect), _object(change, sequencer, topic, dialect)),
+        event_id if extended else UNSET,
+        topic.attributes.get("OpaqueData", "") if extended else UNSET,
+    )
 
 
 def event_time(nanoseconds: int, digits: int) -> str:
     """`2026-11-15T20:24:40.123Z`, cut and not rounded, so that no event lies in the future."""
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return f"{_whole_seconds(seconds)}.{rest // 10 ** (9 - digits):0{digits}d}Z"
-
-
-@lru_cache(maxsize=64)
-def _whole_seconds(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    text = str(nanoseconds).zfill(10)
+    return f"{_whole_seconds(text[:-9])}.{text[-9 : digits - 9]}Z"
 
 
 def _event_name(change: ObjectChange, dialect: Dialect) -> str:
-    by_kind = expiry_name(change) if dialect.expiry_named_by_kind else None
-    return by_kind or change.operation.value
+    if dialect.expiry_named_by_kind and change.operation in _REMOVED:
+        return expiry_name(change) or _NAMES[change.operation]
+    return _NAMES[change.operation]
 
 
-def _object(change: ObjectChange, dialect: Dialect) -> dict[str, Any]:
-    key = quote_plus(change.key, safe="/") if dialect.url_encoded_key else change.key
-    described: dict[str, Any] = {"key": key}
-    told = _told(change, dialect)
-    if change.operation in _TAGGING and dialect.tagging_tells_etag_alone:
-        return {**described, "eTag": told.etag} if told else described
-    if told is not None:
-        described["size"] = told.size_bytes
-        described["eTag"] = "" if told.is_marker else told.etag
-    elif change.operation in _MARKER_MADE and change.new is not None:
-        described["eTag"] = change.new.etag
-    state = change.new or change.old
-    if state is not None and state.version_id is not None:
-        described["versionId"] = state.version_id
-    described["sequencer"] = change.sequencer
-    if dialect.extended_record:
-        described["metadata"] = _pairs(told.metadata if told else {}, "x-amz-meta-")
-        described["tags"] = _pairs(told.tags if told else {})
-    return described
+def url_encoded(key: str) -> str:
+    """The key as AWS writes it: `+` for a space, `/` as it is, other signs as UTF-8 behind `%`."""
+    return key if _plain(key) else quote_plus(key, safe="/")
 
 
-def _told(change: ObjectChange, dialect: Dialect) -> ObjectState | None:
-    """The state whose size and eTag the record tells, if it tells any."""
-    if change.operation not in _REMOVED:
-        return change.new
-    return (change.old or change.previous) if dialect.removed_carries_state else None
+@lru_cache(maxsize=64)
+def _whole_seconds(seconds: str) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _pairs(values: dict[str, str], prefix: str = "") -> list[dict[str, str]]:
-    return [{"key": prefix + name, "val": value} for name, value in values.items()]
+def _bucket(change: ObjectChange, dialect: Dialect) -> Bucket:
+    bucket = change.bucket
+    return Bucket(
+        bucket.name,
+        Identity(bucket.owner_id),
+        dialect.bucket_arn_prefix + bucket.name,
+        bucket.id if dialect.extended_record else UNSET,
+    )
+
+
+def _object(change: ObjectChange, sequencer: str, topic: Topic, dialect: Dialect) -> Object:
+    key = url_encoded(change.key) if dialect.url_encoded_key else change.key
+    state = change.new
+    if state is None or change.operation in _REMOVED:
+        return _removed(key, change, sequencer, topic, dialect)
+    if dialect.tagging_tells_etag_alone and change.operation in _TAGGING:
+        return Object(key, e_tag=state.etag)
+    metadata, tags = _pairs(state) if dialect.extended_record else _NO_PAIRS
+    return Object(key, state.size_bytes, state.etag, state.version_id or UNSET, sequencer, metadata, tags)
+
+
+def _removed(key: str, change: ObjectChange, sequencer: str, topic: Topic, dialect: Dialect) -> Object:
+    """An object that is gone or hidden: its last state where the dialect or the topic asks for that."""
+    shown = change.new or change.old
+    version_id = shown.version_id if shown is not None else None
+    size, e_tag, pairs = _last_state(change, topic, dialect)
+    return Object(key, size, e_tag, version_id or UNSET, sequencer, *pairs)
+
+
+def _last_state(
+    change: ObjectChange, topic: Topic, dialect: Dialect
+) -> tuple[int | UnsetType, str | UnsetType, _Pairs]:
+    before = change.old or change.previous
+    asked = dialect.removed_carries_state or topic.is_set("before-image")
+    if asked and before is not None:
+        return before.size_bytes, "" if before.is_marker else before.etag, _pairs(before)
+    if dialect.removed_carries_state:
+        return 0, "", ([], [])
+    if change.new is not None:
+        return UNSET, change.new.etag, _NO_PAIRS
+    return UNSET, UNSET, _NO_PAIRS
+
+
+def _pairs(state: ObjectState) -> _Pairs:
+    return _sorted(state.metadata, METADATA_PREFIX), _sorted(state.tags)
+
+
+def _sorted(values: dict[str, str], prefix: str = "") -> list[Pair]:
+    """In an order that is the same on every backend."""
+    if not values:
+        return []
+    entries = values.items() if len(values) == 1 else sorted(values.items())
+    return [Pair(prefix + name, value) for name, value in entries]

@@ -1,0 +1,83 @@
+"""CloudEvents 1.0 for S3: attributes beside the body (binary mode), or around it (structured mode).
+
+The adapter for S3 makes the id of the request id and the host id, which all keys of one multi-object delete
+share. The id here is the event id, as in all formats: unique, and the same on every retry and replay.
+`subject` is the raw key; a key with characters that CloudEvents forbid in attributes gives no subject.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from bucketwire.event.formats.s3 import EventId, Record, Time
+from bucketwire.event.topic import Topic
+
+STRUCTURED_TYPE = "application/cloudevents+json; charset=utf-8"
+_JSON: Literal["application/json"] = "application/json"
+_TYPE_PREFIX = "com.amazonaws.s3."
+_NONCHARACTERS = "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+_FORBIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]")
+
+
+class CloudEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """The message in structured mode."""
+
+    specversion: Literal["1.0"]
+    id: EventId
+    source: str
+    type: str
+    time: Time
+    subject: str | UnsetType = UNSET
+    datacontenttype: Literal["application/json"]
+    data: Record
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def render_cloudevent(
+    record: Record, event_id: str, key: str, topic: Topic
+) -> tuple[bytes, str, dict[str, str]]:
+    """The body, its content type, and what goes beside it, in the topic's mode."""
+    if topic.attributes.get("cloudevents-mode") == "binary":
+        return _encode(record), _JSON, binary_attributes(record, event_id, key)
+    return _structured(record, event_id, key), STRUCTURED_TYPE, {}
+
+
+def binary_attributes(record: Record, event_id: str, key: str) -> dict[str, str]:
+    """What goes beside the body in binary mode, by bare names."""
+    attributes = {
+        "specversion": "1.0",
+        "id": event_id,
+        "source": _source(record),
+        "type": _TYPE_PREFIX + record.event_name,
+        "time": record.event_time,
+    }
+    if _is_attribute(key):
+        attributes["subject"] = key
+    return attributes
+
+
+def _structured(record: Record, event_id: str, key: str) -> bytes:
+    return _encode(
+        CloudEvent(
+            specversion="1.0",
+            id=event_id,
+            source=_source(record),
+            type=_TYPE_PREFIX + record.event_name,
+            time=record.event_time,
+            subject=key if _is_attribute(key) else UNSET,
+            datacontenttype=_JSON,
+            data=record,
+        )
+    )
+
+
+def _source(record: Record) -> str:
+    return f"{record.event_source}.{record.aws_region}.{record.s3.bucket.name}"
+
+
+def _is_attribute(text: str) -> bool:
+    return text.isprintable() or _FORBIDDEN.search(text) is None

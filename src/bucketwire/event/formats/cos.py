@@ -1,0 +1,140 @@
+"""IBM COS 2.0: a key and a payload.
+
+    event_type                                    object_version   object_length  etag  headers
+    Object:Write                                  the new one      new size       yes   new object's
+    Object:Delete                                 the removed one  old size       no    removed one's
+    Object:CreateDeleteMarker                     the marker's     0              no    none
+    Object:CreateDeleteMarker:NullVersionDeleted  null             old size       no    null version's
+
+`object_version` is there where the bucket has versioning; the null version is `null`, as in
+`x-amz-version-id`. IBM has no word for changes of tags: a rule that asks for them gets `Object:Write`, with
+the object as it is.
+"""
+
+import re
+from functools import lru_cache
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from bucketwire.event.change import ObjectChange, ObjectState, Versioning
+from bucketwire.event.formats.s3 import Size, Time, event_time
+from bucketwire.event.installation import Installation
+from bucketwire.event.name import Operation
+from bucketwire.event.rule import METADATA_PREFIX
+
+_BARE_UUID = re.compile("[0-9a-f]{32}")
+EventType = Literal[
+    "Object:Write",
+    "Object:Delete",
+    "Object:CreateDeleteMarker",
+    "Object:CreateDeleteMarker:NullVersionDeleted",
+]
+_MARKER_MADE = frozenset({Operation.DELETE_MARKER_CREATED, Operation.EXPIRATION_DELETE_MARKER_CREATED})
+_DELETED = frozenset({Operation.DELETE, Operation.EXPIRATION_DELETE})
+
+
+class CosKey(msgspec.Struct, frozen=True, gc=False):
+    """Spreads the messages evenly over partitions, and is the same on a retry."""
+
+    format: Literal["2.0"]
+    request_id: Annotated[str, Meta(description="As the client was told it, in x-amz-request-id")]
+    notification_id: Annotated[
+        str,
+        Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description="The event id, as a UUID"),
+    ]
+
+
+class Header(msgspec.Struct, frozen=True, gc=False):
+    """One entry of the object's metadata."""
+
+    header: Annotated[str, Meta(pattern="^x-amz-meta-")]
+    value: str
+
+
+class CosMessage(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """The payload."""
+
+    format: Literal["2.0"]
+    request_id: Annotated[str, Meta(description="As the client was told it, in x-amz-request-id")]
+    request_time: Time
+    event_type: EventType
+    bucket_name: str
+    bucket_uuid: str
+    system_uuid: str
+    system_name: str | UnsetType = UNSET
+    object_version: str | UnsetType = UNSET
+    object_name: str
+    object_length: Size
+    object_etag: str | UnsetType = UNSET
+    content_type: str | UnsetType = UNSET
+    meta_headers: list[Header] | UnsetType = UNSET
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def render_cos(change: ObjectChange, installation: Installation) -> bytes:
+    """The body of the message."""
+    event_type, described = _event(change)
+    return _encode(
+        CosMessage(
+            format="2.0",
+            request_id=change.origin.request_id,
+            request_time=event_time(change.committed_at_ns, 3),
+            event_type=event_type,
+            bucket_name=change.bucket.name,
+            bucket_uuid=_hyphenated(change.bucket.id),
+            system_uuid=_hyphenated(installation.uuid),
+            system_name=installation.name or UNSET,
+            object_version=_version(change),
+            object_name=change.key,
+            object_length=described.size_bytes if described is not None else 0,
+            object_etag=described.etag if described is not None and event_type == "Object:Write" else UNSET,
+            content_type=(described.content_type if described is not None else None) or UNSET,
+            meta_headers=_headers(described),
+        )
+    )
+
+
+def cos_key(change: ObjectChange, event_id: str) -> bytes:
+    """What the message is placed by on a broker with partitions."""
+    return _encode(CosKey("2.0", change.origin.request_id, _with_hyphens(event_id)))
+
+
+def _event(change: ObjectChange) -> tuple[EventType, ObjectState | None]:
+    """The event type, and the state whose size and headers the payload tells."""
+    operation = change.operation
+    if operation in _DELETED:
+        return "Object:Delete", change.old
+    if operation not in _MARKER_MADE:
+        return "Object:Write", change.new
+    if change.old is None:
+        return "Object:CreateDeleteMarker", None
+    return "Object:CreateDeleteMarker:NullVersionDeleted", change.old
+
+
+def _version(change: ObjectChange) -> str | UnsetType:
+    state = change.new or change.old
+    if state is None:
+        return UNSET
+    if state.version_id is not None:
+        return state.version_id
+    return UNSET if change.bucket.versioning is Versioning.UNVERSIONED else "null"
+
+
+def _headers(described: ObjectState | None) -> list[Header] | UnsetType:
+    if described is None or not described.metadata:
+        return UNSET
+    return [Header(METADATA_PREFIX + name, value) for name, value in sorted(described.metadata.items())]
+
+
+@lru_cache(maxsize=1024)
+def _hyphenated(name: str) -> str:
+    """The UUID in the form that IBM shows; a name of another form stays as it is."""
+    return _with_hyphens(name) if _BARE_UUID.fullmatch(name) else name
+
+
+def _with_hyphens(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

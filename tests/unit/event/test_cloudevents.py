@@ -1,0 +1,98 @@
+"""CloudEvents, as read by the package that consumers use."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from cloudevents.core.bindings import amqp, http, kafka
+from cloudevents.core.bindings.amqp import AMQPMessage
+from cloudevents.core.bindings.http import HTTPMessage
+from cloudevents.core.bindings.kafka import KafkaMessage
+
+from bucketwire.event.compose import compose
+from bucketwire.event.dialect import AWS, DIALECTS
+from bucketwire.event.installation import Installation
+from bucketwire.event.message import Message
+from bucketwire.event.name import Operation
+from factories import change, rule, state, topic
+from golden.cases import CHANGES, composed
+
+BINARY = {"format": "cloudevents", "cloudevents-mode": "binary"}
+
+
+def over_http(message: Message) -> Any:
+    headers = {f"ce-{name}": quote(value) for name, value in message.cloudevent.items()}
+    return http.from_http_event(HTTPMessage(headers | {"content-type": message.content_type}, message.body))
+
+
+def over_kafka(message: Message) -> Any:
+    headers = {f"ce_{name}": value.encode() for name, value in message.cloudevent.items()}
+    headers["content-type"] = message.content_type.encode()
+    return kafka.from_kafka_event(KafkaMessage(headers, message.partition_key, message.body))
+
+
+def over_amqp(message: Message) -> Any:
+    headers = {f"cloudEvents:{name}": value for name, value in message.cloudevent.items()}
+    return amqp.from_amqp_event(AMQPMessage({"content-type": message.content_type}, headers, message.body))
+
+
+@pytest.mark.parametrize("read", [over_http, over_kafka, over_amqp])
+@pytest.mark.parametrize("mode", ["structured", "binary"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_consumer_reads_the_event_and_the_record(read: Any, mode: str, dialect: str) -> None:
+    message = composed("put-odd-key", dialect, **BINARY | {"cloudevents-mode": mode})
+    event = read(message)
+    (record,) = json.loads(composed("put-odd-key", dialect).body)["Records"]
+    assert event.get_data() == record
+    assert event.get_id() == message.event_id
+    assert event.get_type() == "com.amazonaws.s3.ObjectCreated:Put"
+    assert event.get_source() == f"{dialect}:s3.us-east-1.media"
+    assert event.get_subject() == CHANGES["put-odd-key"].key
+    assert event.get_time().isoformat()[:23] == record["eventTime"][:23]
+    assert event.get_datacontenttype() == "application/json"
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_both_modes_say_the_same(case: str) -> None:
+    for dialect in DIALECTS:
+        binary = composed(case, dialect, **BINARY)
+        structured = composed(case, dialect, format="cloudevents")
+        whole = json.loads(structured.body)
+        data, content_type = whole.pop("data"), whole.pop("datacontenttype")
+        assert (whole, data) == (binary.cloudevent, json.loads(binary.body))
+        assert content_type == binary.content_type
+        assert structured.content_type == "application/cloudevents+json; charset=utf-8"
+        assert structured.cloudevent == {}
+
+
+def test_an_s3_topic_that_asks_for_it_has_the_attributes_beside_the_same_body() -> None:
+    message = composed("put", "ceph", cloudevents="true")
+    assert message.body == composed("put", "ceph").body
+    assert message.cloudevent == composed("put", "ceph", **BINARY).cloudevent
+    assert over_http(message).get_data() == json.loads(message.body)
+    assert composed("put", "ceph", cloudevents="false").cloudevent == {}
+
+
+def test_ids_are_unique_within_a_multi_delete() -> None:
+    deletes = [change(f"key-{number}", Operation.DELETE, old=state()) for number in range(100)]
+    ids = set()
+    for each in deletes:
+        (message,) = compose(each, [(rule(), topic(**BINARY))], Installation(AWS))
+        ids.add(message.cloudevent["id"])
+    assert len({each.origin.request_id for each in deletes}) == 1
+    assert len(ids) == len(deletes)
+
+
+@pytest.mark.parametrize("key", ["a\nb", "a\x7f", "a\x85", "a\ufdd0", "a\uffff", "a\U0010ffff"])
+def test_a_key_that_cloudevents_forbid_in_attributes_gives_no_subject(key: str) -> None:
+    (message,) = compose(change(key), [(rule(), topic(**BINARY))], Installation(AWS))
+    assert "subject" not in message.cloudevent
+    (message,) = compose(change(key), [(rule(), topic(format="cloudevents"))], Installation(AWS))
+    assert "subject" not in json.loads(message.body)
+
+
+@pytest.mark.parametrize("key", ["ä b", "a\xa0b", "a\u2028b", "a\u200bb", "a\U0001f600"])
+def test_other_keys_are_the_subject_as_they_are(key: str) -> None:
+    (message,) = compose(change(key), [(rule(), topic(**BINARY))], Installation(AWS))
+    assert message.cloudevent["subject"] == key

@@ -1,0 +1,122 @@
+"""IBM COS 2.0: every row of the inclusion table, in the three versioning states."""
+
+import json
+import uuid
+from collections import Counter
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+from bucketwire.event.compose import compose
+from bucketwire.event.dialect import AWS
+from bucketwire.event.installation import Installation
+from bucketwire.event.name import Operation
+from factories import change, rule, topic
+from golden.cases import CHANGES, SYSTEM_NAME, SYSTEM_UUID, composed
+
+ALWAYS = {
+    "format",
+    "request_id",
+    "request_time",
+    "event_type",
+    "bucket_name",
+    "bucket_uuid",
+    "system_uuid",
+    "object_name",
+    "object_length",
+}
+DESCRIPTION = {"content_type", "meta_headers"}
+VERSION = {"object_version"}
+ETAG = {"object_etag"}
+WRITE = "Object:Write"
+DELETE = "Object:Delete"
+MARKER = "Object:CreateDeleteMarker"
+NULL_DELETED = "Object:CreateDeleteMarker:NullVersionDeleted"
+
+TABLE: dict[str, tuple[str, set[str], str | None, int]] = {
+    "put": (WRITE, ETAG, None, 64908),
+    "put-empty": (WRITE, ETAG, None, 0),
+    "put-described": (WRITE, ETAG | DESCRIPTION, None, 7),
+    "post": (WRITE, ETAG, None, 5),
+    "versioned-put": (WRITE, ETAG | VERSION | {"meta_headers"}, "0123456789abcdef", 7),
+    "versioned-copy": (WRITE, ETAG | VERSION | {"meta_headers"}, "0123456789abcdef", 7),
+    "versioned-multipart": (WRITE, ETAG | VERSION | {"meta_headers"}, "0123456789abcdef", 7),
+    "suspended-put": (WRITE, ETAG | VERSION | DESCRIPTION, "null", 7),
+    "tagging-put": (WRITE, ETAG | VERSION | {"meta_headers"}, "0123456789abcdef", 7),
+    "delete": (DELETE, set(), None, 7),
+    "delete-described": (DELETE, DESCRIPTION, None, 7),
+    "delete-missing": (DELETE, set(), None, 0),
+    "versioned-delete-version": (DELETE, VERSION | {"meta_headers"}, "0123456789abcdef", 7),
+    "versioned-delete-null": (DELETE, VERSION | DESCRIPTION, "null", 7),
+    "versioned-delete-the-marker": (DELETE, VERSION, "0123456789abcdf0", 0),
+    "suspended-delete-version": (DELETE, VERSION | {"meta_headers"}, "0123456789abcdef", 7),
+    "suspended-delete-the-null": (DELETE, VERSION | DESCRIPTION, "null", 7),
+    "expire-unversioned": (DELETE, set(), None, 7),
+    "expire-noncurrent": (DELETE, VERSION | {"meta_headers"}, "0123456789abcdef", 7),
+    "expire-marker": (DELETE, VERSION, "0123456789abcdf0", 0),
+    "versioned-delete-marker": (MARKER, VERSION, "0123456789abcdf0", 0),
+    "expire-current": (MARKER, VERSION, "0123456789abcdf0", 0),
+    "suspended-delete-without-null": (MARKER, VERSION, "null", 0),
+    "suspended-delete-of-null": (NULL_DELETED, VERSION, "null", 7),
+    "suspended-delete-of-null-described": (NULL_DELETED, VERSION | DESCRIPTION, "null", 7),
+    "suspended-delete-of-null-marker": (NULL_DELETED, VERSION, "null", 0),
+}
+
+
+def payload(case: str, name: str = "") -> dict[str, Any]:
+    return dict(json.loads(composed(case, "aws", name=name, format="cos").body))
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_a_payload_has_the_fields_of_its_row_and_no_others(case: str) -> None:
+    event_type, more, version, length = TABLE[case]
+    written = payload(case)
+    assert set(written) == ALWAYS | more
+    assert written["event_type"] == event_type
+    assert written.get("object_version") == version
+    assert written["object_length"] == length
+    assert written["object_name"] == CHANGES[case].key
+
+
+def test_the_name_of_the_system_is_told_when_it_has_one() -> None:
+    assert payload("put", SYSTEM_NAME) == payload("put") | {"system_name": SYSTEM_NAME}
+
+
+def test_headers_carry_their_prefix() -> None:
+    assert payload("versioned-put")["meta_headers"] == [{"header": "x-amz-meta-color", "value": "red"}]
+
+
+def test_uuids_are_written_as_ibm_writes_them() -> None:
+    assert payload("put")["system_uuid"] == str(uuid.UUID(SYSTEM_UUID))
+
+
+def test_the_key_names_the_request_and_the_event_and_is_the_same_on_a_retry() -> None:
+    message = composed("put", "aws", format="cos")
+    assert message.partition_key == composed("put", "aws", format="cos").partition_key
+    assert json.loads(message.partition_key or b"") == {
+        "format": "2.0",
+        "request_id": CHANGES["put"].origin.request_id,
+        "notification_id": str(uuid.UUID(message.event_id)),
+    }
+
+
+def test_keys_of_one_request_differ() -> None:
+    keys = {composed(case, "aws", format="cos").partition_key for case in ("put", "delete", "post")}
+    assert len(keys) == 3
+
+
+def test_keys_spread_evenly_over_partitions() -> None:
+    deletes = [change(f"key-{number}", Operation.DELETE) for number in range(4_000)]
+    found: Counter[int] = Counter()
+    for each in deletes:
+        (message,) = compose(each, [(rule(), topic(format="cos"))], Installation(AWS))
+        found[crc32(message.partition_key or b"") % 8] += 1
+    assert len(found) == 8
+    assert max(found.values()) < 1.3 * min(found.values())
+
+
+def test_the_dialect_of_the_server_does_not_show() -> None:
+    for case in CHANGES:
+        aws, ceph = (composed(case, dialect, format="cos") for dialect in ("aws", "ceph"))
+        assert aws == ceph

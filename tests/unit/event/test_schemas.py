@@ -1,0 +1,108 @@
+"""The schemas and the AsyncAPI document: written from the code, and true of every golden file."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs import messages
+from jsonschema import Draft202012Validator, ValidationError
+
+from bucketwire.event.dialect import DIALECTS
+from bucketwire.event.formats.test_event import render_test_event
+from factories import topic
+from golden.cases import CHANGES, FORMATS, path
+
+REFERENCE = Path(messages.__file__).parent / "reference"
+SCHEMAS = messages.schemas()
+ASYNCAPI = messages.asyncapi()
+
+
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(SCHEMAS[f"{name}.schema.json"])
+
+
+def expected(form: str) -> list[Draft202012Validator]:
+    """What each line of a golden file must be."""
+    match form:
+        case "cos":
+            return [validator("cos-key"), validator("cos"), validator("cos")]
+        case "cloudevents":
+            return [validator("cloudevents")] * len(DIALECTS)
+        case "binary":
+            record = Draft202012Validator({"$ref": "#/components/schemas/Record"} | ASYNCAPI)
+            return [validator("cloudevents-attributes"), record] * len(DIALECTS)
+        case _:
+            return [validator("s3")]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_golden_file_is_what_its_schema_says(form: str) -> None:
+    wanted = expected(form)
+    for case in CHANGES:
+        lines = path(case, form).read_bytes().splitlines()
+        assert len(lines) == len(wanted)
+        for line, schema in zip(lines, wanted, strict=True):
+            schema.validate(json.loads(line))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize("records", ["true", "false"])
+def test_a_test_event_is_what_its_schema_says(dialect: Any, records: str) -> None:
+    asks = topic(**{"test-event-records": records})
+    body = render_test_event("media", 1, asks, dialect, request_id="request", host_id="host")
+    validator("test-event").validate(json.loads(body))
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("s3", {"Records": []}),
+        ("cos", {"format": "2.0"}),
+        ("cos-key", {"format": "1.0", "request_id": "a", "notification_id": "b"}),
+        ("cloudevents", {"specversion": "1.0"}),
+        ("cloudevents-attributes", {"id": "no digits"}),
+        ("test-event", {"Event": "s3:TestEvent", "Records": [1]}),
+    ],
+)
+def test_a_schema_refuses_what_is_none_of_its_messages(name: str, broken: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        validator(name).validate(broken)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_valid_themselves(name: str) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+def test_every_reference_of_the_asyncapi_document_leads_somewhere() -> None:
+    for reference in references(ASYNCAPI):
+        found: Any = ASYNCAPI
+        for step in reference.removeprefix("#/").split("/"):
+            found = found[step]
+        assert found
+
+
+def references(document: Any) -> Iterator[str]:
+    if isinstance(document, dict):
+        if isinstance(document.get("$ref"), str):
+            yield document["$ref"]
+        for below in document.values():
+            yield from references(below)
+    elif isinstance(document, list):
+        for below in document:
+            yield from references(below)
+
+
+def test_every_message_of_the_asyncapi_document_is_in_a_channel() -> None:
+    used = {name for channel in ASYNCAPI["channels"].values() for name in channel["messages"]}
+    assert used == ASYNCAPI["components"]["messages"].keys()
+    assert {each["channel"]["$ref"] for each in ASYNCAPI["operations"].values()} == {
+        f"#/channels/{name}" for name in ASYNCAPI["channels"]
+    }
+
+
+@pytest.mark.parametrize("name", messages.files())
+def test_the_files_in_the_reference_are_up_to_date(name: str) -> None:
+    assert (REFERENCE / name).read_text() == messages.files()[name]
