@@ -3,22 +3,21 @@
 import base64
 import os
 import resource
-import shutil
-import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from pathlib import Path
 
 import msgspec
 import pytest
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 
 from bucketwire import __version__
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
-from bucketwire.publish.http import FAILURES_TO_GIVE_UP, IN_FLIGHT, HttpPublisher
+from bucketwire.publish.http import FAILURES_TO_GIVE_UP, HttpPublisher
+from bucketwire.publish.http_client import IN_FLIGHT
+from bucketwire.publish.http_outcome import RETRY_AFTER_LIMIT_SECONDS
 from factories import message, topic
 from services.http_endpoint import HttpEndpoint, Mode
 
@@ -61,6 +60,37 @@ def test_userinfo_becomes_basic_authentication(endpoint: HttpEndpoint) -> None:
     assert event.headers["host"] == f"127.0.0.1:{endpoint.port}"
 
 
+def test_the_key_travels_beside_the_body(endpoint: HttpEndpoint) -> None:
+    sent = msgspec.structs.replace(message(), key='a b/"ü"\r\n100%.txt')
+    HttpPublisher(topic(endpoint.url), Connections()).publish([sent], LONG_SECONDS)
+    (event,) = endpoint.events()
+    assert event.headers["bucketwire-key"] == "a%20b/%22%C3%BC%22%0D%0A100%25.txt"
+
+
+def test_a_message_about_no_object_has_no_key(endpoint: HttpEndpoint) -> None:
+    sent = msgspec.structs.replace(message(), key="")
+    HttpPublisher(topic(endpoint.url), Connections()).publish([sent], LONG_SECONDS)
+    (event,) = endpoint.events()
+    assert "bucketwire-key" not in event.headers
+
+
+def test_cloudevents_attributes_travel_as_headers(endpoint: HttpEndpoint) -> None:
+    attributes = {
+        "specversion": "1.0",
+        "id": "event-1",
+        "source": "/media",
+        "type": "t",
+        "subject": "ü b.txt",
+    }
+    sent = msgspec.structs.replace(message(), cloudevent=attributes)
+    HttpPublisher(topic(endpoint.url), Connections()).publish([sent], LONG_SECONDS)
+    (received,) = endpoint.events()
+    event = from_http_event(HTTPMessage(received.headers, received.body))
+    assert event.get_attributes().items() >= {**attributes, "datacontenttype": "application/json"}.items()
+    assert event.get_data() == {}
+    assert received.headers["ce-subject"] == "%C3%BC%20b.txt"
+
+
 def test_connections_are_kept_for_the_next_call(endpoint: HttpEndpoint) -> None:
     publisher = HttpPublisher(topic(endpoint.url), Connections())
     for _ in range(5):
@@ -91,7 +121,7 @@ def test_success_of_any_kind_is_delivered(endpoint: HttpEndpoint, status: int) -
     assert publish(endpoint.url) == [Delivered()]
 
 
-@pytest.mark.parametrize("status", [304, 400, 401, 404, 410, 429, 500, 503])
+@pytest.mark.parametrize("status", [304, 400, 401, 404, 408, 409, 429, 500, 503])
 def test_any_other_status_is_retried(endpoint: HttpEndpoint, status: int) -> None:
     endpoint.mode, endpoint.status = Mode.REFUSE, status
     assert publish(endpoint.url) == [Retry(f"HTTP {status}")]
@@ -99,7 +129,7 @@ def test_any_other_status_is_retried(endpoint: HttpEndpoint, status: int) -> Non
 
 def test_a_message_too_large_for_the_endpoint_is_rejected(endpoint: HttpEndpoint) -> None:
     endpoint.mode, endpoint.status = Mode.REFUSE, 413
-    assert publish(endpoint.url) == [Rejected("HTTP 413")]
+    assert publish(endpoint.url) == [Rejected("HTTP 413: the message is too large for the endpoint")]
 
 
 def test_a_redirect_is_not_followed(endpoint: HttpEndpoint) -> None:
@@ -110,10 +140,46 @@ def test_a_redirect_is_not_followed(endpoint: HttpEndpoint) -> None:
         assert elsewhere.attempts == 0
 
 
-def test_retry_after_in_seconds_is_honoured(endpoint: HttpEndpoint) -> None:
-    endpoint.mode = Mode.REFUSE
+def test_an_endpoint_that_is_gone_is_said_to_be(endpoint: HttpEndpoint) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, 410
+    assert publish(endpoint.url) == [Retry("410: the endpoint is gone for good")]
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_retry_after_in_seconds_is_honoured(endpoint: HttpEndpoint, status: int) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, status
     endpoint.answer_headers = {"Retry-After": "7"}
-    assert publish(endpoint.url) == [Retry("HTTP 503", 7)]
+    assert publish(endpoint.url) == [Retry(f"HTTP {status}", 7)]
+
+
+@pytest.mark.parametrize("status", [307, 400, 404])
+def test_retry_after_means_nothing_where_the_message_is_at_fault(endpoint: HttpEndpoint, status: int) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, status
+    endpoint.answer_headers = {"Retry-After": "7"}
+    assert publish(endpoint.url) == [Retry(f"HTTP {status}")]
+
+
+def test_an_endpoint_that_asks_for_a_pause_gets_no_more_of_the_batch(endpoint: HttpEndpoint) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, 429
+    endpoint.answer_headers = {"Retry-After": "7"}
+    assert publish(endpoint.url, count=500) == [Retry("HTTP 429", 7)] * 500
+    assert endpoint.attempts <= IN_FLIGHT
+
+
+def test_what_was_on_the_wire_when_a_pause_was_asked_for_keeps_its_own_outcome(
+    endpoint: HttpEndpoint,
+) -> None:
+    endpoint.mode = Mode.HALF
+    endpoint.answer_headers = {"Retry-After": "7"}
+    outcomes = publish(endpoint.url, count=500)
+    assert set(outcomes) == {Delivered(), Retry("HTTP 503", 7)}
+    assert outcomes.count(Delivered()) == len(endpoint.events()) < 500
+
+
+def test_a_pause_is_bounded(endpoint: HttpEndpoint) -> None:
+    endpoint.mode = Mode.REFUSE
+    endpoint.answer_headers = {"Retry-After": "99999999"}
+    assert publish(endpoint.url) == [Retry("HTTP 503", RETRY_AFTER_LIMIT_SECONDS)]
 
 
 def test_retry_after_as_a_date_is_honoured(endpoint: HttpEndpoint) -> None:
@@ -199,61 +265,3 @@ def test_waiting_for_an_answer_takes_no_processor_time(endpoint: HttpEndpoint) -
     publisher.publish([message()] * 10, 1.0)
     assert time.thread_time() - before < 0.25
     publisher.close()
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for 127.0.0.1, with its key, in one file."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
-    file = tmp_path_factory.mktemp("tls") / "both.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", str(file), "-out", str(file.with_suffix(".crt"))],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    file.write_text(file.read_text() + file.with_suffix(".crt").read_text())
-    return file
-
-
-@pytest.fixture
-def tls_endpoint(certificate: Path) -> Iterator[HttpEndpoint]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    with HttpEndpoint(tls=context) as opened:
-        yield opened
-
-
-def test_a_trusted_certificate_is_accepted(
-    tls_endpoint: HttpEndpoint, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
-    assert publish(tls_endpoint.url, count=100) == [Delivered()] * 100
-
-
-def test_an_untrusted_certificate_is_named_as_the_reason(tls_endpoint: HttpEndpoint) -> None:
-    assert publish(tls_endpoint.url, count=100) == [Retry("the certificate is self-signed")] * 100
-    assert tls_endpoint.attempts == 0
-
-
-def test_a_certificate_for_another_name_is_named_as_the_reason(
-    tls_endpoint: HttpEndpoint, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
-    outcomes = publish(tls_endpoint.url.replace("127.0.0.1", "localhost"))
-    assert outcomes == [Retry("the certificate is for another host name")]
-
-
-def test_verification_can_be_switched_off(tls_endpoint: HttpEndpoint) -> None:
-    assert publish(tls_endpoint.url, **{"verify-ssl": "false"}) == [Delivered()]
-
-
-def test_plain_http_at_a_tls_port_is_retried(tls_endpoint: HttpEndpoint) -> None:
-    (outcome,) = publish(tls_endpoint.url.replace("https:", "http:"))
-    assert isinstance(outcome, Retry)
-
-
-def test_tls_at_a_port_that_does_not_speak_it_is_retried(endpoint: HttpEndpoint) -> None:
-    (outcome,) = publish(endpoint.url.replace("http:", "https:"), deadline_seconds=0.3)
-    assert isinstance(outcome, Retry)

@@ -1,0 +1,76 @@
+"""What the end of an HTTP request means for its message.
+
+Reasons are words of ours: libcurl's own error texts may show the URL.
+"""
+
+import errno
+
+import pycurl
+
+from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+
+RETRY_AFTER_LIMIT_SECONDS = 3600.0
+"""An endpoint may ask for a longer pause, and does not get it."""
+
+_DELIVERED = Delivered()
+_REQUEST_TIMEOUT, _GONE, _TOO_LARGE, _TOO_MANY_REQUESTS = 408, 410, 413, 429
+_SUCCESS = range(200, 300)
+_SERVER_ERRORS = range(500, 600)
+
+_REASONS = {
+    pycurl.E_COULDNT_RESOLVE_HOST: "host name not found",
+    pycurl.E_GOT_NOTHING: "connection closed without an answer",
+    pycurl.E_OPERATION_TIMEDOUT: "no connection in time",
+    pycurl.E_PARTIAL_FILE: "answer cut short",
+    pycurl.E_RECV_ERROR: "connection lost",
+    pycurl.E_SEND_ERROR: "connection lost",
+    pycurl.E_SSL_CONNECT_ERROR: "TLS handshake failed",
+    pycurl.E_SSL_CACERT_BADFILE: "the trusted certificates cannot be read",
+    pycurl.E_UNSUPPORTED_PROTOCOL: "the answer is not HTTP",
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: "the answer is not HTTP",
+}
+_CONNECT_REASONS = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.EHOSTUNREACH: "no route to the host",
+    errno.ENETUNREACH: "no route to the host",
+    errno.ETIMEDOUT: "connection timed out",
+}
+_CERTIFICATE_REASONS = {  # by OpenSSL's X509_V_ERR codes; libcurl leaves 1 when it found the name wrong
+    1: "the certificate is for another host name",
+    9: "the certificate is not valid yet",
+    10: "the certificate has expired",
+    18: "the certificate is self-signed",
+    19: "the certificate is of an unknown authority",
+    20: "the certificate is of an unknown authority",
+    21: "the certificate is of an unknown authority",
+}
+
+
+def outcome_of_answer(request: pycurl.Curl) -> Outcome:
+    """2xx is `Delivered`, 413 is `Rejected`, everything else is `Retry`, for as long as the topic retries."""
+    status = request.getinfo(pycurl.RESPONSE_CODE)
+    if status in _SUCCESS:
+        return _DELIVERED
+    if status == _TOO_LARGE:
+        return Rejected("HTTP 413: the message is too large for the endpoint")
+    if status == _GONE:
+        return Retry("410: the endpoint is gone for good")
+    return Retry(f"HTTP {status}", _pause_seconds(request, status))
+
+
+def reason_of_failure(request: pycurl.Curl, error: int) -> str:
+    """Why there is no answer."""
+    if error == pycurl.E_COULDNT_CONNECT:
+        return _CONNECT_REASONS.get(request.getinfo(pycurl.OS_ERRNO), "no connection")
+    if error == pycurl.E_PEER_FAILED_VERIFICATION:
+        code = request.getinfo(pycurl.SSL_VERIFYRESULT)
+        return _CERTIFICATE_REASONS.get(code, "the certificate is not trusted")
+    return _REASONS.get(error, f"libcurl error {error}")
+
+
+def _pause_seconds(request: pycurl.Curl, status: int) -> float | None:
+    """What Retry-After asks for, where the status is about the endpoint and not about the message."""
+    if status not in _SERVER_ERRORS and status not in {_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS}:
+        return None
+    asked = float(request.getinfo(pycurl.RETRY_AFTER))
+    return min(asked, RETRY_AFTER_LIMIT_SECONDS) or None
