@@ -25,8 +25,24 @@ class GatewaySettings:
     """Time between two runs of the lifecycle and of the sweep."""
     test_events: bool | None = None
     """Whether a new destination must take s3:TestEvent before it is stored; None leaves it to the dialect."""
+    queue_limit_bytes: int = 128 * 1024 * 1024
+    """How many bytes may wait for one topic, for topics that do not say; 0 is no limit."""
+    queue_policy: str = ""
+    """What happens then: `reject` or `dead-letter`; empty leaves it to the dialect."""
+    retention_hours: int = 168
+    """How long changes are kept that the pipeline has not read."""
+    push_deadline_seconds: float = 5.0
+    """How long an operation waits for topics that are not persistent."""
     secrets_in_cleartext: bool = False
     """Whether topics with passwords may be created over HTTP without TLS."""
+    tls_certificate: Path | None = None
+    """The server's certificate, with those that vouch for it; None serves HTTP without TLS."""
+    tls_key: Path | None = None
+    """The key of the certificate."""
+    trusted_proxies: frozenset[str] = frozenset()
+    """Addresses, beside this machine's own, of proxies that may say that a request came over TLS."""
+    forbid_private_endpoints: bool = False
+    """Whether HTTP endpoints in private networks are refused."""
     system_uuid: str = ""
     """Names this installation in messages of the COS format; empty takes the metabase's own."""
     system_name: str = ""
@@ -50,6 +66,22 @@ class PipelineSettings:
     """How long a micro-batch waits for one topic before it parks what is unanswered."""
     retry_deadline_seconds: float = 5.0
     """How long a retry waits for an answer."""
+    time_to_live_seconds: int = 0
+    """How long a message is retried, for topics that do not say; 0 is for ever."""
+    max_retries: int = 0
+    """How often, likewise."""
+    retry_sleep_seconds: float | None = None
+    """The pause between retries, likewise; None climbs the ladder 1, 2, 4, 8 s."""
+    queue_limit_bytes: int = 128 * 1024 * 1024
+    """How many bytes may wait for one topic, for topics that do not say; 0 is no limit."""
+    queue_policy: str = ""
+    """What happens then: `reject` or `dead-letter`; empty leaves it to the dialect."""
+    alert_url: str = ""
+    """Where to post when a topic has failed to the end of the ladder."""
+    holder: str = ""
+    """Who has the lease on the cursor; set by the pipeline itself."""
+    forbid_private_endpoints: bool = False
+    """Whether HTTP endpoints in private networks are refused."""
     system_uuid: str = ""
     """Names this installation in messages of the COS format; empty takes the metabase's own."""
     system_name: str = ""

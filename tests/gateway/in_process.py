@@ -15,6 +15,7 @@ from bucketwire.access.credentials import KeyRing
 from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
 from bucketwire.gateway.app import create_app
+from bucketwire.gateway.readiness import ReadyState
 from bucketwire.gateway.sweep import remove_dropped
 from bucketwire.metabase import open_metabase
 from gateway.running import OTHER, ROOT
@@ -45,18 +46,22 @@ class Answered:
 
 
 class InProcess:
-    """A gateway over a folder, in the aws dialect unless told otherwise."""
+    """A gateway over a folder, in the aws dialect and without test events unless told otherwise."""
 
-    def __init__(self, folder: Path, dialect: str = "aws", ready: Any = lambda: None) -> None:
+    def __init__(
+        self, folder: Path, dialect: str = "aws", ready: Any = ReadyState, **settings_given: Any
+    ) -> None:
         self.metabase = open_metabase(f"sqlite:///{folder}/metabase.db")
         self.objects = folder / "objects"
         self.blobs = Blobs(f"file://{self.objects}")
-        settings = GatewaySettings(HOST, 80, folder, "", dialect, "us-east-1")
+        chosen = {"test_events": False, **settings_given}
+        settings = GatewaySettings(HOST, 80, folder, "", dialect, "us-east-1", **chosen)
         self.app = create_app(settings, self.metabase, KeyRing([ROOT, OTHER]), self.blobs, ready)
         self._loop = asyncio.new_event_loop()
 
     def close(self) -> None:
         self._loop.run_until_complete(self.app._services.sweeper.stop())
+        self.app._services.trials.close()
         self.app._services.threads.shutdown()
         self._loop.close()
         self.metabase.close()

@@ -14,6 +14,7 @@ from bucketwire.access.credentials import Credentials, KeyRing
 from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
 from bucketwire.gateway.app import create_app
+from bucketwire.gateway.readiness import ReadyState
 from bucketwire.gateway.serve import listen, server_config
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -60,20 +61,21 @@ class RunningGateway:
         return sum(1 for part in parts for _ in stream.read(part))
 
 
-def run_gateway(folder: Path, dialect: str) -> Iterator[RunningGateway]:
+def run_gateway(folder: Path, dialect: str, **settings_given: Any) -> Iterator[RunningGateway]:
     metabase = open_metabase(f"sqlite:///{folder}/metabase.db")
     blobs = Blobs(f"file://{folder}/objects")
-    settings = GatewaySettings("127.0.0.1", 0, folder, "", dialect, "us-east-1")
+    chosen = {"test_events": False, **settings_given}
+    settings = GatewaySettings("127.0.0.1", 0, folder, "", dialect, "us-east-1", **chosen)
     unready: list[str] = []
     app = create_app(
         settings,
         metabase,
         KeyRing([ROOT, OTHER], lookup_in(metabase.users)),
         blobs,
-        lambda: unready[0] if unready else None,
+        lambda: ReadyState(unready[0] if unready else None),
     )
     with listen("127.0.0.1", 0) as bound:
-        server = uvicorn.Server(server_config(app))
+        server = uvicorn.Server(server_config(app, settings.tls_certificate, settings.tls_key))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         yield RunningGateway(bound.getsockname()[1], metabase, blobs, folder / "objects", unready)

@@ -6,7 +6,13 @@ from pathlib import Path
 import click
 
 from bucketwire.access.credentials import ROOT_FILE, root_credentials
-from bucketwire.cli.options import data_option, host_option, port_option, region_option
+from bucketwire.cli.options import (
+    data_option,
+    host_option,
+    port_option,
+    region_option,
+    tls_certificate_option,
+)
 from bucketwire.errors import ConfigError
 
 
@@ -15,7 +21,8 @@ from bucketwire.errors import ConfigError
 @port_option
 @data_option
 @region_option
-def env(host: str, port: int, data: Path, region: str) -> None:
+@tls_certificate_option
+def env(host: str, port: int, data: Path, region: str, tls_certificate: Path | None) -> None:
     """Print shell lines that point AWS tools at this server.
 
     Use it as: eval "$(bucketwire env)"
@@ -27,13 +34,16 @@ def env(host: str, port: int, data: Path, region: str) -> None:
         "AWS_ACCESS_KEY_ID": root.access_key,
         "AWS_SECRET_ACCESS_KEY": root.secret_key,
         "AWS_DEFAULT_REGION": region,
-        "AWS_ENDPOINT_URL": endpoint(host, port),
+        "AWS_ENDPOINT_URL": endpoint(host, port, tls=tls_certificate is not None),
     }
+    if tls_certificate is not None:
+        values["AWS_CA_BUNDLE"] = str(tls_certificate.absolute())
     for name, value in values.items():
         click.echo(f"export {name}={shlex.quote(value)}")
 
 
-def endpoint(host: str, port: int) -> str:
+def endpoint(host: str, port: int, *, tls: bool = False) -> str:
     """The URL that clients on this machine use."""
+    scheme = "https" if tls else "http"
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+    return f"{scheme}://[{reachable}]:{port}" if ":" in reachable else f"{scheme}://{reachable}:{port}"

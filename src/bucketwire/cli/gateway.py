@@ -1,14 +1,16 @@
 """`bucketwire gateway`: serves S3 and SNS."""
 
 import sys
-import time
 from pathlib import Path
 
 import click
 
 from bucketwire.access.credentials import KeyRing, root_credentials
+from bucketwire.cli.delivery import Delivery, delivery_options
 from bucketwire.cli.options import (
+    TEST_EVENTS,
     blobs_url,
+    cleartext_option,
     data_option,
     dialect_option,
     domain_option,
@@ -18,15 +20,18 @@ from bucketwire.cli.options import (
     metabase_url,
     port_option,
     region_option,
+    retention_option,
     supervised_option,
+    system_name_option,
+    system_uuid_option,
+    test_events_option,
+    tls_certificate_option,
+    tls_key_option,
+    trusted_proxies_option,
 )
 from bucketwire.cli.supervise import stop_with_supervisor
-from bucketwire.config import CONSUMER, GatewaySettings
-from bucketwire.errors import BucketwireError
+from bucketwire.config import GatewaySettings
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase
-
-_ALIVE_SECONDS = 5.0
 
 
 @click.command()
@@ -38,6 +43,15 @@ _ALIVE_SECONDS = 5.0
 @region_option
 @domain_option
 @housekeeping_option
+@retention_option
+@tls_certificate_option
+@tls_key_option
+@trusted_proxies_option
+@cleartext_option
+@test_events_option
+@system_uuid_option
+@system_name_option
+@delivery_options
 @supervised_option
 def gateway(
     host: str,
@@ -48,12 +62,22 @@ def gateway(
     region: str,
     domain: str | None,
     housekeeping_seconds: int,
+    retention_hours: int,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    trusted_proxies: frozenset[str],
+    test_events: str,
+    system_uuid: str | None,
+    system_name: str | None,
+    delivery: Delivery,
     *,
+    allow_secrets_in_cleartext: bool,
     supervised: bool,
 ) -> None:
     """Run a gateway alone."""
     from bucketwire.blobs import Blobs
     from bucketwire.gateway.housekeeping import housekeeping
+    from bucketwire.gateway.readiness import Readiness
     from bucketwire.gateway.serve import serve
     from bucketwire.log import configure_logging
     from bucketwire.metainfo.users import lookup_in
@@ -71,46 +95,24 @@ def gateway(
         region,
         domain=domain,
         housekeeping_seconds=housekeeping_seconds,
+        retention_hours=retention_hours,
+        test_events=TEST_EVENTS[test_events],
+        secrets_in_cleartext=allow_secrets_in_cleartext,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+        trusted_proxies=trusted_proxies,
+        system_uuid=system_uuid or "",
+        system_name=system_name or "",
+        queue_limit_bytes=delivery.queue_limit_bytes,
+        queue_policy=delivery.queue_policy or "",
+        forbid_private_endpoints=delivery.forbid_private_endpoints,
     )
     root, _ = root_credentials(data, None, None)
     opened = open_metabase(url)
     try:
         blobs = Blobs(blobs_url(data))
         keys = KeyRing([root], lookup_in(opened.users))
-        with housekeeping(opened, blobs, settings.housekeeping_seconds):
-            serve(settings, opened, keys, blobs, Readiness(opened))
+        with housekeeping(opened, blobs, settings.housekeeping_seconds, settings.retention_hours):
+            serve(settings, opened, keys, blobs, Readiness(opened, settings.retention_hours))
     finally:
         opened.close()
-
-
-class Readiness:
-    """Why the system is not ready, if it is not: writes are refused, or the pipeline is not processing.
-
-    The look at the metabase writes and flushes, so its result is kept for a second, whoever asks.
-    """
-
-    def __init__(self, metabase: Metabase) -> None:
-        self._metabase = metabase
-        self._asked_at = float("-inf")
-        self._reason: str | None = None
-
-    def __call__(self) -> str | None:
-        """The reason, or None."""
-        if time.monotonic() - self._asked_at >= 1:
-            self._reason = _reason_not_ready(self._metabase)
-            self._asked_at = time.monotonic()
-        return self._reason
-
-
-def _reason_not_ready(metabase: Metabase) -> str | None:
-    try:
-        metabase.check()
-        alive_at_ns = metabase.cursors.alive_at_ns(CONSUMER)
-    except BucketwireError as error:
-        return f"writes are not accepted: {error}"
-    if not alive_at_ns:
-        return "the pipeline is starting"
-    silent_seconds = (time.time_ns() - alive_at_ns) / 1e9
-    if silent_seconds > _ALIVE_SECONDS:
-        return f"the pipeline has not reported for {silent_seconds:.0f} s"
-    return None

@@ -4,6 +4,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -27,6 +28,18 @@ def _checked_region(_context: click.Context, _parameter: click.Parameter, value:
         raise click.BadParameter("lower-case letters, digits and hyphens only")
     return value
 
+
+def _checked_addresses(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> frozenset[str]:
+    try:
+        return frozenset(str(ip_address(each.strip())) for each in (value or "").split(",") if each.strip())
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from problem
+
+
+TEST_EVENTS = {"auto": None, "on": True, "off": False}
+"""What may be said of test events, and what it means."""
 
 host_option = option("--host", "Address to listen on.", default="127.0.0.1")
 port_option = option(
@@ -58,6 +71,53 @@ housekeeping_option = option(
     "Time between two runs of the lifecycle and of the sweep.",
     default=3600,
     type=click.IntRange(min=1),
+)
+retention_option = option(
+    "--retention-hours",
+    "How long changes are kept that the pipeline has not read.",
+    default=168,
+    type=click.IntRange(min=1),
+)
+tls_certificate_option = option(
+    "--tls-certificate",
+    "PEM file of the server's certificate and those that vouch for it.  [default: HTTP without TLS]",
+    default=None,
+    type=click.Path(path_type=Path, dir_okay=False),
+)
+tls_key_option = option(
+    "--tls-key",
+    "PEM file of the certificate's key.",
+    default=None,
+    type=click.Path(path_type=Path, dir_okay=False),
+)
+trusted_proxies_option = option(
+    "--trusted-proxies",
+    "Addresses, with commas between, of proxies that may tell by X-Forwarded-Proto that a request came over"
+    " TLS; those on this machine always may.",
+    default=None,
+    callback=_checked_addresses,
+)
+cleartext_option = option(
+    "--allow-secrets-in-cleartext",
+    "Take passwords of topics over HTTP without TLS too.",
+    is_flag=True,
+)
+test_events_option = option(
+    "--test-events",
+    "Whether new destinations must take a test event before a configuration is stored; auto: as the dialect"
+    " does.",
+    default="auto",
+    type=click.Choice(list(TEST_EVENTS)),
+)
+system_uuid_option = option(
+    "--system-uuid",
+    "Names this installation in messages of the COS format.  [default: the metabase's own]",
+    default=None,
+)
+system_name_option = option(
+    "--system-name",
+    "What people call this installation, in messages of the COS format.  [default: left out]",
+    default=None,
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

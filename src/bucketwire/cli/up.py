@@ -6,6 +6,7 @@ import shlex
 import shutil
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -18,8 +19,10 @@ from typing import IO
 import click
 
 from bucketwire.access.credentials import ROOT_FILE, Credentials, root_credentials
+from bucketwire.cli.delivery import Delivery, delivery_options
 from bucketwire.cli.env import endpoint
 from bucketwire.cli.options import (
+    cleartext_option,
     data_option,
     dialect_option,
     domain_option,
@@ -31,6 +34,13 @@ from bucketwire.cli.options import (
     option,
     port_option,
     region_option,
+    retention_option,
+    system_name_option,
+    system_uuid_option,
+    test_events_option,
+    tls_certificate_option,
+    tls_key_option,
+    trusted_proxies_option,
 )
 from bucketwire.cli.supervise import Part, Supervisor
 from bucketwire.config import CONSUMER
@@ -46,7 +56,7 @@ Your first event. In a second terminal:
 
 and in a third:
 
-  eval "$({program} env --host {host} --port {port} --data {data})"
+  eval "$({program} env --host {host} --port {port} --data {data}{tls})"
   export PATH={bin}:"$PATH"
   aws sns create-topic --name first --attributes push-endpoint=http://127.0.0.1:8085/
   aws s3 mb s3://first
@@ -65,6 +75,15 @@ and in a third:
 @region_option
 @domain_option
 @housekeeping_option
+@retention_option
+@tls_certificate_option
+@tls_key_option
+@trusted_proxies_option
+@cleartext_option
+@test_events_option
+@system_uuid_option
+@system_name_option
+@delivery_options
 @option("--root-access-key", "First access key.  [default: generated, kept in the data folder]", default=None)
 @option("--root-secret-key", "Its secret; prefer the variable, a flag shows in `ps`.", default=None)
 def up(
@@ -76,23 +95,47 @@ def up(
     region: str,
     domain: str | None,
     housekeeping_seconds: int,
+    retention_hours: int,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    trusted_proxies: frozenset[str],
+    test_events: str,
+    system_uuid: str | None,
+    system_name: str | None,
+    delivery: Delivery,
     root_access_key: str | None,
     root_secret_key: str | None,
+    *,
+    allow_secrets_in_cleartext: bool,
 ) -> None:
     """Run gateway and pipeline on this machine.
 
     A part that dies is started again. Ctrl-C stops everything.
     """
+    from bucketwire.gateway.serve import check_tls
+
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
+    check_tls(tls_certificate, tls_key)
     data = data.absolute()
     port = port or free_port(host)
     _check_port(host, port)
     lock = _lock(data)
     root, generated = root_credentials(data, root_access_key or None, root_secret_key or None)
     url = metabase_url(metabase, data)
-    where = ["--data", str(data), "--dialect", dialect]
+    where = [
+        *("--data", str(data), "--dialect", dialect),
+        *_given("--system-uuid", system_uuid),
+        *_given("--system-name", system_name),
+    ]
+    safety = [
+        *_given("--tls-certificate", tls_certificate),
+        *_given("--tls-key", tls_key),
+        *_given("--trusted-proxies", ",".join(sorted(trusted_proxies))),
+        *("--test-events", test_events),
+        *(("--allow-secrets-in-cleartext",) if allow_secrets_in_cleartext else ()),
+    ]
     supervisor = Supervisor(
         [
             Part(
@@ -100,24 +143,33 @@ def up(
                 _command(
                     "gateway",
                     *("--host", host, "--port", str(port), "--region", region),
-                    *(("--domain", domain) if domain else ()),
+                    *_given("--domain", domain),
                     *("--housekeeping-seconds", str(housekeeping_seconds)),
+                    *("--retention-hours", str(retention_hours)),
+                    *safety,
                     *where,
                 ),
             ),
             Part("pipeline", _command("pipeline", *where), before_start=lambda: _not_yet_ready(url)),
         ],
-        _environment(data, url),
+        {**_environment(data, url), **delivery.environment()},
         _say,
         stop,
     )
     _greet(root, generated=generated, data=data)
-    announce = threading.Thread(target=_announce, args=(stop, host, port, data, dialect, region), daemon=True)
+    announce = threading.Thread(
+        target=_announce, args=(stop, host, port, data, dialect, region, tls_certificate), daemon=True
+    )
     announce.start()
     supervisor.run()
     announce.join()
     lock.close()
     _say("stopped")
+
+
+def _given(flag: str, value: object) -> tuple[str, ...]:
+    """The flag with its value, if it has one."""
+    return (flag, str(value)) if value else ()
 
 
 def _command(*arguments: str) -> list[str]:
@@ -185,9 +237,17 @@ def _greet(root: Credentials, *, generated: bool, data: Path) -> None:
         )
 
 
-def _announce(stop: threading.Event, host: str, port: int, data: Path, dialect: str, region: str) -> None:
+def _announce(
+    stop: threading.Event,
+    host: str,
+    port: int,
+    data: Path,
+    dialect: str,
+    region: str,
+    tls_certificate: Path | None,
+) -> None:
     """Say when the system is ready, with commands to paste."""
-    url = endpoint(host, port)
+    url = endpoint(host, port, tls=tls_certificate is not None)
     began = time.monotonic()
     while not _is_ready(url):
         if stop.wait(0.2):
@@ -201,6 +261,7 @@ def _announce(stop: threading.Event, host: str, port: int, data: Path, dialect: 
             host=host,
             port=port,
             data=shlex.quote(str(data)),
+            tls=f" --tls-certificate {shlex.quote(str(tls_certificate))}" if tls_certificate else "",
             bin=shlex.quote(str(program.parent)),
             arn=TopicArn(region, tenant, "first"),
         )
@@ -208,8 +269,9 @@ def _announce(stop: threading.Event, host: str, port: int, data: Path, dialect: 
 
 
 def _is_ready(url: str) -> bool:
+    trusting = ssl._create_unverified_context()  # noqa: S323, SLF001 - our own gateway, by its address
     try:
-        with urllib.request.urlopen(f"{url}/-/ready", timeout=2) as response:  # noqa: S310 - our own gateway
+        with urllib.request.urlopen(f"{url}/-/ready", timeout=2, context=trusting) as response:  # noqa: S310
             return bool(response.status == HTTPStatus.OK)
     except (OSError, HTTPException):
         return False

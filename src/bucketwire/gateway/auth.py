@@ -39,12 +39,15 @@ def read_claim(request: Request) -> Claim:
     return Anonymous(_unsigned_payload(request))
 
 
-def read_signed_claim(request: Request) -> auth_v4.Claim:
-    """The claim of a request that must be signed, with Version 4."""
+def read_signed_claim(request: Request) -> auth_v4.Claim | auth_v2.Claim:
+    """The claim of a request that must be signed: with Version 4, or with Version 2 in the header.
+
+    A presigned request of Version 2 says neither what it asks for nor what is in its body.
+    """
     claim = read_claim(request)
     if isinstance(claim, Anonymous):
         raise Denied("Access Denied")
-    if isinstance(claim, auth_v2.Claim):
+    if isinstance(claim, auth_v2.Claim) and claim.expires is not None:
         raise InvalidRequest(
             "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256."
         )

@@ -23,6 +23,7 @@ class Request:
         self.operation = "-"
         """The name of the operation, once it is known."""
         self.method: str = scope["method"]
+        self.scheme: str = scope.get("scheme", "http")
         self.raw_path: str = scope["raw_path"].decode("ascii", "replace")
         self.query_string: str = scope["query_string"].decode("ascii", "replace")
         self.headers = _headers(scope["headers"])

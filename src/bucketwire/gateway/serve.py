@@ -3,7 +3,9 @@
 import resource
 import signal
 import socket
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 
 import uvicorn
 
@@ -13,6 +15,7 @@ from bucketwire.config import GatewaySettings
 from bucketwire.errors import ConfigError
 from bucketwire.gateway.app import create_app
 from bucketwire.gateway.connection import GatewayProtocol
+from bucketwire.gateway.readiness import ReadyState
 from bucketwire.metabase.base import Metabase
 
 MAX_FILES = 65_536
@@ -27,7 +30,7 @@ def serve(
     metabase: Metabase,
     keys: KeyRing,
     blobs: Blobs,
-    ready: Callable[[], str | None],
+    ready: Callable[[], ReadyState],
     *,
     listening: Callable[[int], None] = lambda _port: None,
 ) -> None:
@@ -36,9 +39,10 @@ def serve(
     `listening` is told the port once connections are accepted: it differs from the settings' when that is 0.
     """
     _allow_files()
+    check_tls(settings.tls_certificate, settings.tls_key)
     with listen(settings.host, settings.port) as bound:
         app = create_app(settings, metabase, keys, blobs, ready)
-        server = uvicorn.Server(server_config(app))
+        server = uvicorn.Server(server_config(app, settings.tls_certificate, settings.tls_key))
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _stop_quietly)
         listening(bound.getsockname()[1])
@@ -61,7 +65,21 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def server_config(app: object) -> uvicorn.Config:
+def check_tls(certificate: Path | None, key: Path | None) -> None:
+    """`ConfigError` unless there is a certificate with its key, or neither."""
+    if certificate is None and key is None:
+        return
+    if certificate is None or key is None:
+        raise ConfigError("give both --tls-certificate and --tls-key, or none")
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key, lambda: "")
+    except (OSError, ValueError) as problem:
+        raise ConfigError(
+            f"--tls-certificate and --tls-key must be a certificate and its key without a password: {problem}"
+        ) from problem
+
+
+def server_config(app: object, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Config:
     """How uvicorn serves the application."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
@@ -73,6 +91,8 @@ def server_config(app: object) -> uvicorn.Config:
         proxy_headers=False,
         log_config=None,
         server_header=False,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )

@@ -18,6 +18,10 @@ from bucketwire.gateway.services import Call, Services
 from bucketwire.gateway.sns import OPERATIONS
 
 _XML = ("content-type", "text/xml")
+_NO_TOPICS = (
+    "There are no topics here. The destinations are topics of Google Pub/Sub: name one in the bucket's"
+    " notification configuration, as arn:gcp:pubsub::PROJECT:TOPIC"
+)
 
 
 def speaks_sns(request: Request, domain: str | None) -> bool:
@@ -42,6 +46,8 @@ class SnsFront:
         claim = read_signed_claim(request)
         body = await receive_document(request, claim.payload)
         caller = authenticate(request, claim, self._keys, self._now, body)
+        if not self._services.dialect.topics_served:
+            raise InvalidRequest(_NO_TOPICS, code="InvalidAction")
         form = {**request.parameters, **parse_form(body.decode("utf-8", "replace"))}
         action = form.get("Action", "")
         if action not in self._model.operation_names:

@@ -1,22 +1,32 @@
-"""Topics: what may be one."""
+"""Topics: what may be one, and whose it is."""
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
+from bucketwire.access.policy import GET, Who
 from bucketwire.errors import CallError
-from bucketwire.event.dialect import AWS, CEPH
+from bucketwire.event.dialect import AWS, CEPH, Dialect
 from bucketwire.event.topic import Topic
+from bucketwire.metainfo.topic_view import ceph_attributes, ceph_topic, sns_attributes
 from bucketwire.metainfo.topics import (
     checked_arn,
+    checked_tags,
     created_topic,
     existing_topic,
+    may_publish,
+    set_attribute,
     shown_attributes,
+    tagged,
     topic_arn,
     without_password,
 )
 from factories import topic
+
+OWNER = Who("", "owner", "owner-1")
+OTHER = Who("", "other", "owner-2")
 
 
 def with_attributes(**attributes: str) -> Topic:
@@ -25,104 +35,196 @@ def with_attributes(**attributes: str) -> Topic:
     )
 
 
-def refused(existing: Topic | None, wanted: Topic, dialect: Any = AWS) -> CallError:
+def opened(*actions: str, principal: Any = "*") -> Topic:
+    statement = {"Effect": "Allow", "Principal": principal, "Action": list(actions), "Resource": "*"}
+    return topic(Policy=json.dumps({"Statement": statement}))
+
+
+def create(existing: Topic | None, wanted: Topic, who: Who = OWNER, dialect: Dialect = AWS) -> Topic | None:
+    return created_topic(wanted, who, dialect)(existing)
+
+
+def set_to(existing: Topic | None, name: str, value: str, who: Who = OWNER) -> Topic | None:
+    return set_attribute(name, value, who, AWS)(existing)
+
+
+def error_of(call: Any, *given: Any, **named: Any) -> CallError:
     with pytest.raises(CallError) as raised:
-        created_topic(existing, wanted, dialect)
+        call(*given, **named)
     return raised.value
 
 
-def test_an_arn_has_the_tenant_of_the_dialect() -> None:
-    assert topic_arn("t", "us-east-1", AWS) == "arn:aws:sns:us-east-1:000000000000:t"
-    assert topic_arn("t", "default", CEPH) == "arn:aws:sns:default::t"
+def test_an_arn_has_the_tenant_of_the_caller_or_that_of_the_dialect() -> None:
+    assert topic_arn("t", "us-east-1", "", AWS) == "arn:aws:sns:us-east-1:000000000000:t"
+    assert topic_arn("t", "default", "", CEPH) == "arn:aws:sns:default::t"
+    for dialect in (AWS, CEPH):
+        assert topic_arn("t", "default", "acme", dialect) == "arn:aws:sns:default:acme:t"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "x" * 257, "ü"])
 def test_a_name_that_no_topic_can_have_is_refused(name: str) -> None:
     for dialect, code in ((AWS, "InvalidParameter"), (CEPH, "InvalidInput")):
-        with pytest.raises(CallError, match="Topic Name") as raised:
-            topic_arn(name, "us-east-1", dialect)
-        assert raised.value.code == code
-
-
-def test_an_arn_that_is_none_is_refused() -> None:
-    with pytest.raises(CallError) as raised:
-        checked_arn("nonsense", AWS)
-    assert raised.value.code == "InvalidParameter"
+        error = error_of(topic_arn, name, "us-east-1", "", dialect)
+        assert (error.code, "Topic Name" in error.message) == (code, True)
 
 
 @pytest.mark.parametrize(
-    "endpoint",
-    [
-        "",
-        "localhost:9000",
-        "ftp://host/",
-        "http://",
-        "http://host:port/",
-        "http://a b/",
-        "https://[::1",
-        "http://h\n/",
-    ],
+    "text", ["nonsense", "arn:aws:sns:r:a\x00b:t", "arn:aws:sns:r:" + "x" * 1000 + ":t", ""]
 )
-def test_an_endpoint_that_cannot_be_delivered_to_is_refused(endpoint: str) -> None:
-    error = refused(None, with_attributes(push_endpoint=endpoint))
-    assert (error.code, "push-endpoint" in error.message, "http://" in error.message) == (
-        "InvalidParameter",
-        True,
-        True,
-    )
-
-
-def test_a_topic_without_an_endpoint_is_refused() -> None:
-    assert "push-endpoint" in refused(None, with_attributes()).message
-
-
-def test_unknown_attributes_and_flags_that_are_none_are_named() -> None:
-    assert "color" in refused(None, with_attributes(push_endpoint="http://h/", color="red")).message
-    assert "persistent" in refused(None, with_attributes(push_endpoint="http://h/", persistent="yes")).message
-
-
-def test_a_value_that_no_document_could_show_is_refused() -> None:
-    wanted = with_attributes(push_endpoint="http://h/", OpaqueData="bell \x07")
-    assert refused(None, wanted).code == "InvalidParameter"
+def test_an_arn_that_is_none_is_refused(text: str) -> None:
+    assert error_of(checked_arn, text, AWS).code == "InvalidParameter"
 
 
 def test_creating_again_succeeds_with_the_same_attributes_or_none() -> None:
     existing = topic(persistent="true")
-    assert created_topic(existing, existing, AWS) is None
-    assert created_topic(existing, with_attributes(), AWS) is None
+    assert create(existing, existing) is None
+    assert create(existing, with_attributes()) is None
 
 
 def test_creating_again_with_other_attributes_is_an_error_or_an_update() -> None:
-    existing, wanted = topic("http://one/"), topic("http://two/")
-    assert refused(existing, wanted).message.endswith("Topic already exists with different attributes")
-    assert created_topic(existing, wanted, CEPH) == wanted
+    existing, wanted = topic("http://one/", OpaqueData="x"), topic("http://two/")
+    error = error_of(create, existing, wanted)
+    assert error.message.endswith("Attributes Reason: Topic already exists with different attributes")
+    assert create(existing, wanted, dialect=CEPH) == wanted
+
+
+def test_creating_again_with_other_tags_is_an_error_or_an_update() -> None:
+    existing = msgspec.structs.replace(topic(), tags={"a": "1"})
+    wanted = msgspec.structs.replace(topic(), tags={"a": "2"})
+    assert error_of(create, existing, wanted).message.endswith("already exists with different tags")
+    assert create(existing, wanted, dialect=CEPH) == wanted
+    assert create(existing, topic(), dialect=CEPH) == existing
 
 
 def test_a_deleted_topic_can_be_created_anew() -> None:
     deleted = msgspec.structs.replace(topic("http://one/"), deleted_at_ns=1)
     wanted = topic("http://two/")
-    assert created_topic(deleted, wanted, AWS) == wanted
+    assert create(deleted, wanted) == wanted
 
 
-def test_another_users_topic_cannot_be_taken_or_seen() -> None:
-    others = msgspec.structs.replace(topic(), owner_id="someone")
+def test_another_users_topic_cannot_be_taken_set_or_seen() -> None:
     for dialect in (AWS, CEPH):
-        assert refused(others, topic(), dialect).code == "AuthorizationError"
-    with pytest.raises(CallError) as raised:
-        existing_topic(others, "owner-1")
-    assert raised.value.code == "AuthorizationError"
+        assert error_of(create, topic(), topic(), OTHER, dialect).code == "AuthorizationError"
+    assert error_of(set_to, topic(), "OpaqueData", "x", OTHER).code == "AuthorizationError"
+    assert error_of(existing_topic, topic(), OTHER, GET, AWS).code == "AuthorizationError"
+
+
+def test_a_policy_opens_a_topic_for_what_it_names_and_the_owner_stays() -> None:
+    readable, settable = opened("sns:GetTopicAttributes"), opened("sns:SetTopicAttributes")
+    assert existing_topic(readable, OTHER, GET, AWS) is readable
+    assert error_of(set_to, readable, "OpaqueData", "x", OTHER).code == "AuthorizationError"
+    changed = set_to(settable, "OpaqueData", "x", OTHER)
+    assert changed is not None
+    assert (changed.owner_id, changed.attributes["OpaqueData"]) == ("owner-1", "x")
+    updated = create(opened("sns:CreateTopic"), topic("http://two/"), OTHER, CEPH)
+    assert updated is not None
+    assert (updated.owner_id, updated.endpoint) == ("owner-1", "http://two/")
+
+
+def test_the_owner_may_publish_and_whom_the_policy_names() -> None:
+    assert may_publish(topic(), "owner-1", "", "owner", "media")
+    assert not may_publish(topic(), "owner-2", "", "other", "media")
+    named = opened("sns:Publish", principal={"AWS": "arn:aws:iam::acme:user/anne"})
+    assert may_publish(named, "id", "acme", "anne", "media")
+    assert not may_publish(named, "id", "acme", "fred", "media")
+    assert not may_publish(opened("sns:GetTopicAttributes"), "id", "acme", "anne", "media")
+
+
+def test_a_topic_can_be_opened_to_a_bucket() -> None:
+    condition = {
+        "ArnLike": {"aws:SourceArn": "arn:aws:s3:*:*:media"},
+        "StringEquals": {"aws:SourceAccount": "000000000000"},
+    }
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "s3.amazonaws.com"},
+        "Action": "SNS:Publish",
+        "Resource": topic().arn,
+        "Condition": condition,
+    }
+    shared = topic(Policy=json.dumps({"Statement": [statement]}))
+    assert may_publish(shared, "owner-2", "", "other", "media")
+    assert not may_publish(shared, "owner-2", "", "other", "another")
+    assert not may_publish(shared, "owner-2", "acme", "other", "media")
 
 
 @pytest.mark.parametrize("found", [None, msgspec.structs.replace(topic(), deleted_at_ns=1)])
 def test_a_topic_that_is_not_there_is_not_found(found: Topic | None) -> None:
-    with pytest.raises(CallError, match="Topic does not exist") as raised:
-        existing_topic(found, "owner-1")
-    assert raised.value.code == "NotFound"
+    error = error_of(existing_topic, found, OWNER, GET, AWS)
+    assert (error.code, error.message) == ("NotFound", "Topic does not exist")
+    assert error_of(set_to, found, "OpaqueData", "x").code == "NotFound"
+
+
+def test_setting_one_attribute_keeps_the_others_and_an_empty_value_unsets_it() -> None:
+    changed = set_to(topic(OpaqueData="x", max_retries="3"), "OpaqueData", "y")
+    assert changed is not None
+    assert changed.attributes == {
+        "push-endpoint": "http://127.0.0.1:1/",
+        "max_retries": "3",
+        "OpaqueData": "y",
+    }
+    for name, nothing in (("OpaqueData", ""), ("max_retries", "None")):
+        unset = set_to(changed, name, nothing)
+        assert unset is not None
+        assert name not in unset.attributes
+
+
+def test_tags_are_added_and_removed() -> None:
+    existing = msgspec.structs.replace(topic(), tags={"a": "1", "b": "2"})
+    changed = tagged(OWNER, AWS, add={"a": "9", "c": "3"}, remove=["b", "x"])(existing)
+    assert changed is not None
+    assert changed.tags == {"a": "9", "c": "3"}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [None],
+        [{"Key": "a"}],
+        [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}],
+        [{"Key": "", "Value": ""}],
+        [{"Key": "x" * 129, "Value": ""}],
+        [{"Key": "x", "Value": "x" * 257}],
+        [{"Key": "x", "Value": "\x00"}],
+        [{"Key": str(number), "Value": ""} for number in range(51)],
+    ],
+)
+def test_tags_that_cannot_be_kept_are_refused(sent: list[Any]) -> None:
+    error = error_of(checked_tags, sent, AWS)
+    assert (error.code, "Tags" in error.message) == ("InvalidParameter", True)
 
 
 def test_a_password_in_the_endpoint_is_never_shown() -> None:
     secret = topic("https://user:pa%40ss@host:8443/path?x=1")
     assert shown_attributes(secret)["push-endpoint"] == "https://user:****@host:8443/path?x=1"
     assert without_password("http://host/") == "http://host/"
-    assert "pa%40ss" not in str(refused(secret, topic("http://user:other@h/")))
-    assert "pass" not in str(refused(None, topic("ftp://user:pass@h/")))
+
+
+def test_no_secret_is_in_any_view_of_a_topic() -> None:
+    attributes = {"password": "hush-1", "user-name": "hush-2", "signing-secret": "hush-3", "odd": "hush-4"}
+    secret = topic("kafka://u:hush-5@host/", **attributes)
+    for shown in (
+        shown_attributes(secret),
+        sns_attributes(secret),
+        ceph_attributes(secret, CEPH),
+        ceph_topic(secret, CEPH),
+    ):
+        assert "hush" not in json.dumps(shown)
+    assert ceph_topic(secret, CEPH)["EndPoint"]["HasStoredSecret"] == "True"
+
+
+def test_ceph_shows_a_topic_by_its_endpoint() -> None:
+    shown = ceph_topic(topic("http://h/", name="t", OpaqueData="x", time_to_live="30"), CEPH)
+    assert list(shown) == ["User", "Name", "EndPoint", "TopicArn", "OpaqueData"]
+    assert shown["EndPoint"] == {
+        "EndpointAddress": "http://h/",
+        "EndpointArgs": "OpaqueData=x&Version=2010-03-31&push-endpoint=http://h/&time_to_live=30",
+        "EndpointTopic": "t",
+        "HasStoredSecret": "False",
+        "Persistent": "False",
+        "TimeToLive": "30",
+        "MaxRetries": "None",
+        "RetrySleepDuration": "None",
+    }
+    as_text = json.loads(ceph_attributes(topic(persistent="TRUE"), CEPH)["EndPoint"])
+    assert (as_text["Persistent"], as_text["HasStoredSecret"]) == ("true", "false")

@@ -1,0 +1,101 @@
+"""The options that say how messages are delivered, which gateway, pipeline and `up` share.
+
+A command with `@delivery_options` gets them as one value, `delivery`. `up` hands them to its parts in their
+environment.
+"""
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from bucketwire.cli.options import option
+from bucketwire.metainfo.queue_limit import DEAD_LETTER, DEFAULT_LIMIT_BYTES, REJECT
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What was chosen."""
+
+    time_to_live: int
+    max_retries: int
+    retry_sleep: float | None
+    queue_limit_bytes: int
+    queue_policy: str | None
+    alert_url: str | None
+    pubsub_service_account: str | None
+    forbid_private_endpoints: bool
+
+    def environment(self) -> dict[str, str]:
+        """The same choice, as variables for another process."""
+        chosen = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {
+            f"BUCKETWIRE_{name.upper()}": str(value) for name, value in chosen.items() if value is not None
+        }
+
+
+_OPTIONS = (
+    option(
+        "--time-to-live",
+        "Seconds for which messages are retried, unless their topic says otherwise; 0 is for ever.",
+        default=0,
+        type=click.IntRange(min=0),
+    ),
+    option(
+        "--max-retries",
+        "How often messages are retried, unless their topic says otherwise; 0 is without end.",
+        default=0,
+        type=click.IntRange(min=0),
+    ),
+    option(
+        "--retry-sleep",
+        "Seconds between retries, unless their topic says otherwise.  [default: 1, 2, 4, then every 8]",
+        default=None,
+        type=click.FloatRange(min=0),
+    ),
+    option(
+        "--queue-limit-bytes",
+        "How much may wait for one topic, unless it says otherwise; 0 is no limit.",
+        default=DEFAULT_LIMIT_BYTES,
+        type=click.IntRange(min=0),
+    ),
+    option(
+        "--queue-policy",
+        "What happens when that much waits: writes are rejected, or messages become dead letters."
+        "  [default: as the dialect does]",
+        default=None,
+        type=click.Choice([REJECT, DEAD_LETTER]),
+    ),
+    option(
+        "--alert-url", "Where to post when a topic keeps failing.  [default: a log line alone]", default=None
+    ),
+    option(
+        "--pubsub-service-account",
+        "Service account to impersonate towards Google Pub/Sub.  [default: the one of the machine]",
+        default=None,
+    ),
+    option(
+        "--forbid-private-endpoints",
+        "Refuse to call endpoints in private networks.",
+        is_flag=True,
+    ),
+)
+
+
+def delivery_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options; the command gets `delivery`."""
+
+    @functools.wraps(command)
+    def with_delivery(*args: Any, **given: Any) -> None:
+        delivery = Delivery(**{name: given.pop(name) for name in Delivery.__dataclass_fields__})
+        # Google's own settings are read from the environment, and this one beside them.
+        if delivery.pubsub_service_account:
+            os.environ["BUCKETWIRE_PUBSUB_SERVICE_ACCOUNT"] = delivery.pubsub_service_account
+        command(*args, delivery=delivery, **given)
+
+    for each in reversed(_OPTIONS):
+        with_delivery = each(with_delivery)
+    return with_delivery
