@@ -137,7 +137,9 @@ class System:
         if prefix:
             rule["Filter"] = {"Key": {"FilterRules": [{"Name": "prefix", "Value": prefix}]}}
         s3.put_bucket_notification_configuration(
-            Bucket=bucket, NotificationConfiguration={"TopicConfigurations": [*present, rule]}
+            Bucket=bucket,
+            NotificationConfiguration={"TopicConfigurations": [*present, rule]},
+            SkipDestinationValidation=True,
         )
         return arn
 
@@ -176,10 +178,10 @@ class System:
     def kill_everything(self) -> None:
         """Kill -9 of every process, as when the machine loses power, but for the disk's cache."""
         doomed = [self.supervisor, *descendants(self.supervisor)]
-        for pid in doomed:
-            os.kill(pid, signal.SIGSTOP)
-        for pid in doomed:
-            os.kill(pid, signal.SIGKILL)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in doomed:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
         self._reap()
 
     def stop(self) -> float:

@@ -77,6 +77,7 @@ def test_overwrite_and_delete_come_in_the_order_of_their_sequencers(
         NotificationConfiguration={
             "TopicConfigurations": [{"TopicArn": arn, "Events": ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]}]
         },
+        SkipDestinationValidation=True,
     )
     s3.put_object(Bucket=bucket, Key="k", Body=b"1")
     s3.put_object(Bucket=bucket, Key="k", Body=b"22")
@@ -121,7 +122,8 @@ def test_the_aws_command_line_gets_its_first_event(
     ):
         done = subprocess.run(command, env=system.environment(), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    (event,) = endpoint.wait_for(1, PATIENCE_SECONDS)
+    test, event = endpoint.wait_for(2, PATIENCE_SECONDS)
+    assert test.decoded["Event"] == "s3:TestEvent"
     assert record_of(event)["s3"]["object"]["size"] == 6
 
 

@@ -23,10 +23,14 @@ from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
 from bucketwire.errors import CallError, Unavailable
 from bucketwire.event.dialect import dialect_named
+from bucketwire.event.installation import Installation
 from bucketwire.gateway.answer import Answer
+from bucketwire.gateway.backpressure import Backpressure
 from bucketwire.gateway.metrics import CONTENT_TYPE, metrics_page, observe_request
 from bucketwire.gateway.protocol.address import path_style
 from bucketwire.gateway.protocol.faults import INTERNAL_CODE, INTERNAL_MESSAGE
+from bucketwire.gateway.push import Pushes, SynchronousTopics
+from bucketwire.gateway.readiness import ReadyState
 from bucketwire.gateway.request import Receive, Request, Scope, Send
 from bucketwire.gateway.s3 import S3Front
 from bucketwire.gateway.services import Services
@@ -35,6 +39,12 @@ from bucketwire.gateway.sweep import BlobSweeper
 from bucketwire.gateway.user_names import UserNames
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.queue_limit import QueueLimits
+from bucketwire.metainfo.routing import Router
+from bucketwire.metainfo.test_event import Trials
+from bucketwire.publish import open_publisher
+from bucketwire.publish.connections import Connections
+from bucketwire.publish.publishers import Publishers
 
 THREADS = 32
 _OWN_PAGES = "/-/"
@@ -46,18 +56,31 @@ def create_app(
     metabase: Metabase,
     keys: KeyRing,
     blobs: Blobs,
-    ready: Callable[[], str | None],
+    ready: Callable[[], ReadyState],
 ) -> "GatewayApp":
-    """The application. `ready` gives the reason why writes should not come here now, or None."""
+    """The application. `ready` tells whether writes should come here now."""
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="gateway")
+    dialect = dialect_named(settings.dialect)
+    installation = Installation(dialect, settings.system_uuid or metabase.identity(), settings.system_name)
+    connections = Connections(private_allowed=not settings.forbid_private_endpoints)
     services = Services(
         settings=settings,
-        dialect=dialect_named(settings.dialect),
+        dialect=dialect,
         metabase=metabase,
         blobs=blobs,
         sweeper=BlobSweeper(metabase.objects, blobs, threads),
         threads=threads,
         names=UserNames(metabase.users),
+        synchronous=SynchronousTopics(metabase.topics, dialect),
+        pushes=Pushes(
+            Router(metabase.rules, metabase.topics, installation),
+            Publishers(open_publisher, connections),
+            settings.push_deadline_seconds,
+        ),
+        trials=Trials(connections),
+        backpressure=Backpressure(
+            metabase, dialect, QueueLimits(settings.queue_limit_bytes, settings.queue_policy)
+        ),
         host_id=b64encode(os.urandom(48)).decode(),
     )
     return GatewayApp(services, keys, ready)
@@ -70,7 +93,7 @@ MAX_UNDER_WAY = 512
 class GatewayApp:
     """The ASGI callable."""
 
-    def __init__(self, services: Services, keys: KeyRing, ready: Callable[[], str | None]) -> None:
+    def __init__(self, services: Services, keys: KeyRing, ready: Callable[[], ReadyState]) -> None:
         self._services = services
         self._ready = ready
         self._under_way = 0
@@ -96,6 +119,8 @@ class GatewayApp:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._services.sweeper.stop()
+        self._services.pushes.close()
+        self._services.trials.close()
         self._services.threads.shutdown(wait=False)
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -186,13 +211,10 @@ class GatewayApp:
                 return Answer(404, [("content-type", "application/json")], b'{"error":"no such page"}')
 
     async def _ready_page(self) -> Answer:
-        reason = await asyncio.to_thread(
-            self._ready
-        )  # not behind the requests that may wait for the metabase
-        page = {"ready": True} if reason is None else {"ready": False, "reason": reason}
-        return Answer(
-            200 if reason is None else 503, [("content-type", "application/json")], msgspec.json.encode(page)
-        )
+        # Not in the threads of requests, which may wait for the metabase.
+        state = await asyncio.to_thread(self._ready)
+        status = 200 if state.reason is None else 503
+        return Answer(status, [("content-type", "application/json")], msgspec.json.encode(state.page()))
 
 
 async def _send_stream(request: Request, stream: AsyncIterator[bytes], send: Send) -> None:

@@ -3,25 +3,29 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
-from bucketwire.event.change import Origin
+from bucketwire.event.change import ObjectChange, Origin
 from bucketwire.event.dialect import Dialect
 from bucketwire.gateway.answer import Answer
+from bucketwire.gateway.backpressure import Backpressure
 from bucketwire.gateway.caller import Caller
 from bucketwire.gateway.protocol.serialize import Members
+from bucketwire.gateway.push import Pushes, SynchronousTopics
 from bucketwire.gateway.request import Request
 from bucketwire.gateway.sweep import BlobSweeper
 from bucketwire.gateway.user_names import UserNames
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Bucket
+from bucketwire.metabase.values import Bucket, Deleted, StoredObject
 from bucketwire.metainfo.permission import ANONYMOUS, Permission, check_new_acl, permitted_bucket
+from bucketwire.metainfo.test_event import Trials
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R", StoredObject, Deleted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,10 @@ class Services:
     sweeper: BlobSweeper
     threads: ThreadPoolExecutor
     names: UserNames
+    synchronous: SynchronousTopics
+    pushes: Pushes
+    trials: Trials
+    backpressure: Backpressure
     host_id: str
     """Names this gateway process in answers and messages."""
 
@@ -62,6 +70,8 @@ class Call:
     bucket: str
     key: str
     input: dict[str, Any]
+    pushed: list[ObjectChange] = field(default_factory=list)
+    """What is to be delivered before the answer."""
 
     @property
     def user_id(self) -> str:
@@ -92,9 +102,30 @@ class Call:
             check_new_acl(buckets, name, self.input["ACL"])
         return permitted
 
-    def origin(self) -> Origin:
-        """What a change tells of the request."""
-        return Origin(self.user_id, self.request.source_ip, self.request.id, self.services.host_id)
+    def origin(self, key: str | None = None) -> Origin:
+        """What a change of the key tells of the request, and which topics the gateway takes on. Blocks.
+
+        `Unavailable` with SlowDown when there is no room for the message of such a change.
+        """
+        services = self.services
+        services.backpressure.check(self.bucket, self.key if key is None else key, self.request.operation)
+        return Origin(
+            self.user_id,
+            self.request.source_ip,
+            self.request.id,
+            services.host_id,
+            services.synchronous.arns(),
+        )
+
+    def committed(self, result: R) -> R:
+        """The result of a mutation; what it leaves to the gateway is noted."""
+        self.pushed.extend(result.pushed)
+        return result
+
+    async def push(self) -> None:
+        """Deliver what was noted, to topics that are not persistent."""
+        if self.pushed:
+            await self.services.pushes.deliver(self.pushed)
 
 
 Reply = dict[str, Any] | Members | Answer

@@ -24,7 +24,7 @@ from bucketwire.metainfo.lifecycle import (
 )
 
 _PAGE_KEYS = 200
-_PRINCIPAL = "s3.amazonaws.com"
+LIFECYCLE_PRINCIPAL = "s3.amazonaws.com"
 """Who stands in messages for the lifecycle, as on S3."""
 
 
@@ -41,7 +41,7 @@ class LifecycleCounts(msgspec.Struct):
 def run_lifecycle(metabase: Metabase, now_ns: int) -> LifecycleCounts:
     """Remove all that is due by then; what was done."""
     counts = LifecycleCounts()
-    origin = Origin(_PRINCIPAL, _PRINCIPAL, secrets.token_hex(8).upper(), "lifecycle")
+    origin = Origin(LIFECYCLE_PRINCIPAL, LIFECYCLE_PRINCIPAL, secrets.token_hex(8).upper(), "lifecycle")
     for bucket, document in metabase.buckets.with_document(LIFECYCLE_DOCUMENT):
         rules = lifecycle_from_document(document)
         try:

@@ -13,20 +13,23 @@ from bucketwire.event.dialect import AWS, CEPH, STORJ, Dialect
 from bucketwire.event.name import EVENT_NAMES
 from bucketwire.event.rule import Rule
 from bucketwire.metainfo.notification import (
-    check_destinations,
     configuration_from_rules,
-    merged_rules,
+    rule_from_configuration,
     rules_from_configuration,
 )
-from factories import TOPIC_ARN, rule, topic
+from factories import TOPIC_ARN
 
 
 def entry(*events: str, **more: Any) -> dict[str, Any]:
     return {"TopicArn": TOPIC_ARN, "Events": list(events or ["s3:ObjectCreated:*"]), **more}
 
 
+def conditions(**values: str) -> dict[str, Any]:
+    return {"FilterRules": [{"Name": name, "Value": value} for name, value in values.items()]}
+
+
 def filtered(**filters: str) -> dict[str, Any]:
-    return {"Key": {"FilterRules": [{"Name": name, "Value": value} for name, value in filters.items()]}}
+    return {"Key": conditions(**filters)}
 
 
 def rules_of(*entries: dict[str, Any], dialect: Dialect = AWS) -> list[Rule]:
@@ -154,6 +157,109 @@ def test_a_bucket_has_as_many_rules_as_the_dialect_allows() -> None:
     assert refused(*entries[:2], dialect=STORJ).code == "InvalidArgument"
 
 
+def test_filters_are_on_the_key_the_metadata_and_the_tags_and_come_back_in_that_order() -> None:
+    described = {
+        "Tags": conditions(Team="Blue", team="red"),
+        "Metadata": conditions(**{"X-Amz-Meta-Color": "Red"}),
+        "Key": conditions(regex="[a-z]+", prefix="a"),
+    }
+    (made,) = rules_of(entry(Id="i", Filter=described))
+    assert [(each.part, each.name, each.value) for each in made.filters] == [
+        ("key", "regex", "[a-z]+"),
+        ("key", "prefix", "a"),
+        ("metadata", "x-amz-meta-color", "Red"),
+        ("tags", "Team", "Blue"),
+        ("tags", "team", "red"),
+    ]
+    (shown,) = configuration_from_rules([made], AWS)["TopicConfigurations"]
+    assert list(shown["Filter"]) == ["Key", "Metadata", "Tags"]
+    assert shown["Filter"]["Key"] == conditions(Regex="[a-z]+", Prefix="a")
+    assert shown["Filter"]["Metadata"] == conditions(**{"x-amz-meta-color": "Red"})
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        ({"Metadata": conditions(color="red")}, "must start with x-amz-meta-"),
+        ({"Metadata": conditions(**{"x-amz-meta-": "red"})}, "must start with x-amz-meta-"),
+        ({"Metadata": conditions(**{"x-amz-meta-a": "1", "X-Amz-Meta-A": "2"})}, "more than one"),
+        ({"Tags": conditions(**{"": "red"})}, "must not be empty"),
+        ({"Tags": conditions(**{"x" * 1025: "red"})}, "1024 characters"),
+        ({"Tags": conditions(team="x" * 1025)}, "1024 characters"),
+        ({"Key": conditions(regex="(")}, "regular expression is not valid"),
+        ({"Key": conditions(regex=r"(a)\1")}, "regular expression is not valid"),
+        ({"Key": conditions(regex="((a{1000}){1000}){1000}")}, "regular expression is not valid"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_refused(described: dict[str, Any], message: str) -> None:
+    error = refused(entry(Filter=described))
+    assert (error.code, message in error.message) == ("InvalidArgument", True)
+
+
+def test_the_longest_filter_is_accepted() -> None:
+    assert rules_of(entry(Filter=filtered(regex="x" * 1024)))
+
+
+def test_rules_that_filter_by_more_than_prefix_and_suffix_overlap_with_nothing() -> None:
+    plain = entry()
+    for described in (
+        filtered(regex=".*"),
+        {"Metadata": conditions(**{"x-amz-meta-a": "1"})},
+        {"Tags": conditions(a="1")},
+    ):
+        assert len(rules_of(plain, entry(Filter=described), entry(Filter=described))) == 3
+
+
+def test_a_topic_of_pubsub_is_named_directly_and_a_malformed_one_is_refused() -> None:
+    arn = "arn:gcp:pubsub::my-project:my-topic"
+    for dialect in (AWS, CEPH, STORJ):
+        assert rules_of({**entry(Id="i"), "TopicArn": arn}, dialect=dialect)[0].topic_arn == arn
+    for bad in (
+        "arn:gcp:pubsub:eu:my-project:my-topic",
+        "arn:gcp:pubsub::my-project:",
+        "arn:gcp:pubsub::p:t",
+        "projects/my-project/topics/my-topic",
+        "@log",
+        "",
+    ):
+        for dialect in (AWS, CEPH, STORJ):
+            error = refused({**entry(Id="i"), "TopicArn": bad}, dialect=dialect)
+            assert (error.code, error.message) == ("InvalidArgument", "The ARN could not be parsed")
+
+
+def test_storj_knows_only_pubsub_and_filters_on_prefix_and_suffix() -> None:
+    assert "arn:gcp:pubsub::PROJECT:TOPIC" in refused(entry(), dialect=STORJ).message
+    pubsub = {**entry(), "TopicArn": "arn:gcp:pubsub::my-project:my-topic"}
+    for broken in (
+        {"Filter": filtered(regex="a")},
+        {"Filter": {"Tags": conditions(a="b")}},
+        {"Filter": {"Metadata": conditions(**{"x-amz-meta-a": "b"})}},
+        {"Events": ["s3:ObjectTagging:*"]},
+        {"Events": ["s3:ObjectCreated:Post"]},
+    ):
+        assert refused({**pubsub, **broken}, dialect=STORJ).code == "InvalidArgument"
+    assert rules_of({**pubsub, "Filter": filtered(prefix="a", suffix="")}, dialect=STORJ)
+
+
+def test_one_rule_is_put_by_its_id_which_it_need_not_repeat() -> None:
+    for dialect in (AWS, CEPH):
+        for one in (entry(), entry(Id="mine")):
+            assert rule_from_configuration({"TopicConfigurations": [one]}, dialect, "mine").id == "mine"
+        for wrong in (
+            {},
+            {"TopicConfigurations": [entry(Id="other")]},
+            {"TopicConfigurations": [entry(), entry()]},
+            {"QueueConfigurations": [{}]},
+        ):
+            with pytest.raises(CallError) as raised:
+                rule_from_configuration(wrong, dialect, "mine")
+            assert raised.value.code == "InvalidArgument"
+    for bad in ("x" * 256, "a\x00b"):
+        with pytest.raises(CallError) as raised:
+            rule_from_configuration({"TopicConfigurations": [entry()]}, AWS, bad)
+        assert raised.value.code == "InvalidArgument"
+
+
 def test_ceph_wants_ids_and_takes_no_events_for_all() -> None:
     assert refused(entry(), dialect=CEPH).code == "MalformedXML"
     assert refused(entry(Id=""), dialect=CEPH).code == "InvalidArgument"
@@ -162,30 +268,20 @@ def test_ceph_wants_ids_and_takes_no_events_for_all() -> None:
     assert made.events == ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
 
 
-def test_a_put_replaces_or_merges_by_id_and_an_empty_one_clears() -> None:
-    old, kept, new = rule(id="a"), rule(id="b"), rule("s3:ObjectCreated:Put", id="a")
-    assert merged_rules([old, kept], [new], AWS) == [new]
-    assert merged_rules([old, kept], [new], CEPH) == [new, kept]
-    assert merged_rules([old, kept], [], CEPH) == merged_rules([old, kept], [], AWS) == []
-
-
-def test_a_topic_that_is_missing_deleted_or_anothers_is_refused() -> None:
-    good = topic()
-    deleted = type(good)(good.arn, good.name, good.owner_id, deleted_at_ns=1)
-    check_destinations([rule()], lambda _: good, "owner-1", AWS)
-    for found, caller in ((None, "owner-1"), (deleted, "owner-1"), (good, "someone")):
-        with pytest.raises(CallError, match="Unable to validate") as raised:
-            check_destinations([rule(), rule()], lambda _, found=found: found, caller, AWS)
-        assert raised.value.code == "InvalidArgument"
-        assert raised.value.fields["ArgumentName1"] == TOPIC_ARN
-        assert "ArgumentName2" not in raised.value.fields
-        with pytest.raises(CallError) as raised:
-            check_destinations([rule()], lambda _, found=found: found, caller, CEPH)
-        assert raised.value.code == "NoSuchKey"
-
-
-filters = st.dictionaries(st.sampled_from(["prefix", "suffix"]), st.text(max_size=20)).map(
-    lambda values: filtered(**values)
+values = st.text(max_size=20)
+filters = st.fixed_dictionaries(
+    {},
+    optional={
+        "Key": st.dictionaries(st.sampled_from(["prefix", "suffix"]), values).map(
+            lambda given: conditions(**given)
+        ),
+        "Metadata": st.dictionaries(st.sampled_from(["x-amz-meta-a", "x-amz-meta-b"]), values).map(
+            lambda given: conditions(**given)
+        ),
+        "Tags": st.dictionaries(st.text(min_size=1, max_size=5), values).map(
+            lambda given: conditions(**given)
+        ),
+    },
 )
 entries = st.builds(
     lambda number, events, described: {

@@ -1,0 +1,82 @@
+"""Where a change goes: the rules of its bucket at its commit, and the topics they name.
+
+    change x rules in force at its commit -> (rule, topic) pairs -> messages
+
+The rules of a revision never change, so they are kept by (bucket, revision). A change that does not know its
+revision goes by its commit time. Topics are kept as long as the
+metabase says that none was changed; it is asked once a slice, by `refresh`.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from bucketwire.event.change import ObjectChange
+from bucketwire.event.compose import compose
+from bucketwire.event.installation import Installation
+from bucketwire.event.message import Message
+from bucketwire.event.rule import Rule, matching
+from bucketwire.event.topic import Topic, topic_named_by
+from bucketwire.metabase.base import Rules, Topics
+
+REVISIONS_KEPT = 4_096
+TOPICS_KEPT = 10_000
+
+Address = tuple[str, str]
+"""A topic's ARN, and why nothing may be sent to it; empty when it may."""
+
+
+class Router:
+    """Turns changes into messages with their addresses. For one thread."""
+
+    def __init__(self, rules: Rules, topics: Topics, installation: Installation) -> None:
+        self._rules = rules
+        self._topics = topics
+        self._installation = installation
+        self._revision = lru_cache(maxsize=REVISIONS_KEPT)(rules.at)
+        self._known: dict[str, Topic | None] = {}
+        self._version: int | None = None
+
+    def refresh(self) -> None:
+        """Forget topics that may have changed."""
+        version = self._topics.version()
+        if version != self._version or len(self._known) > TOPICS_KEPT:
+            self._known = {}
+            self._version = version
+
+    def topic(self, arn: str) -> Topic | None:
+        """The topic as of the last `refresh`, or later."""
+        if arn not in self._known:
+            self._known[arn] = topic_named_by(arn) or self._topics.get(arn)
+        return self._known[arn]
+
+    def route(self, change: ObjectChange) -> list[tuple[Address, Message]]:
+        """The messages of the change, each with its address; without those that the gateway has taken on."""
+        return self._composed(change, pushed=False)
+
+    def route_pushed(self, change: ObjectChange) -> list[tuple[Address, Message]]:
+        """The others: those that the gateway delivers before it answers."""
+        return self._composed(change, pushed=True)
+
+    def _composed(self, change: ObjectChange, *, pushed: bool) -> list[tuple[Address, Message]]:
+        subscriptions = []
+        addresses = []
+        for rule in matching(change, self._rules_of(change)):
+            if (rule.topic_arn in change.origin.pushes) is not pushed:
+                continue
+            topic = self.topic(rule.topic_arn)
+            subscriptions.append((rule, topic or Topic(rule.topic_arn, "", "")))
+            addresses.append((rule.topic_arn, _refusal(topic, change)))
+        return list(zip(addresses, compose(change, subscriptions, self._installation), strict=True))
+
+    def _rules_of(self, change: ObjectChange) -> Sequence[Rule]:
+        if change.revision is None:
+            return self._rules.at(change.bucket.id, change.committed_at_ns)
+        return self._revision(change.bucket.id, change.revision)
+
+
+def _refusal(topic: Topic | None, change: ObjectChange) -> str:
+    if topic is None:
+        return "the topic does not exist"
+    if topic.deleted_at_ns is not None and topic.deleted_at_ns <= change.committed_at_ns:
+        return "the topic was deleted before the change"
+    return ""

@@ -1,0 +1,65 @@
+"""Writes whose message would have no room in the queue of a topic."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from factories import message
+from gateway.running import RunningGateway, run_gateway
+
+LIMIT_BYTES = 10_000
+
+
+@pytest.fixture
+def gateway(tmp_path: Any) -> Iterator[RunningGateway]:
+    yield from run_gateway(tmp_path, "ceph", queue_limit_bytes=LIMIT_BYTES)
+
+
+def full_topic(gateway: RunningGateway, s3: Any, **attributes: str) -> str:
+    """A bucket with a rule for keys below `logs/` whose topic's queue is full."""
+    bucket, sns = f"bucket-{uuid.uuid4().hex}", gateway.client("sns")
+    endpoint = {"push-endpoint": "http://127.0.0.1:1/", "persistent": "true"}
+    arn = sns.create_topic(Name="full", Attributes={**endpoint, **attributes})["TopicArn"]
+    s3.create_bucket(Bucket=bucket)
+    prefix = {"Key": {"FilterRules": [{"Name": "prefix", "Value": "logs/"}]}}
+    rule = {"Id": "r", "TopicArn": arn, "Events": ["s3:ObjectCreated:*"], "Filter": prefix}
+    s3.put_bucket_notification_configuration(
+        Bucket=bucket, NotificationConfiguration={"TopicConfigurations": [rule]}
+    )
+    waiting = message(event_id="waiting", body=b"x" * LIMIT_BYTES, topic_arn=arn)
+    gateway.metabase.queue.park([waiting], due_at_ns=0, attempts=1, reason="down")
+    sns.close()
+    return bucket
+
+
+def test_a_write_that_would_need_a_full_queue_is_told_to_slow_down_and_changes_nothing(
+    gateway: RunningGateway,
+) -> None:
+    s3 = gateway.client("s3")
+    bucket = full_topic(gateway, s3)
+    with pytest.raises(ClientError) as refused:
+        s3.put_object(Bucket=bucket, Key="logs/a", Body=b"")
+    assert refused.value.response["Error"]["Code"] == "SlowDown"
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    assert "retry-after" in refused.value.response["ResponseMetadata"]["HTTPHeaders"]
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+    s3.put_object(Bucket=bucket, Key="other/a", Body=b"")
+    s3.delete_object(Bucket=bucket, Key="logs/a")
+    s3.close()
+
+
+def test_where_the_topic_prefers_dead_letters_the_write_goes_through(gateway: RunningGateway) -> None:
+    s3 = gateway.client("s3")
+    bucket = full_topic(gateway, s3, **{"queue-policy": "dead-letter"})
+    s3.put_object(Bucket=bucket, Key="logs/a", Body=b"")
+    s3.close()
+
+
+def test_a_topic_may_have_a_limit_of_its_own(gateway: RunningGateway) -> None:
+    s3 = gateway.client("s3")
+    bucket = full_topic(gateway, s3, **{"queue-limit": "1000000"})
+    s3.put_object(Bucket=bucket, Key="logs/a", Body=b"")
+    s3.close()
