@@ -1,13 +1,18 @@
-"""Writes docs/reference from the code; with --check, fails if a page is not what it would write."""
+"""Writes docs/reference and the tables of docs/dialects.md from the code.
+
+With --check it writes nothing, and fails if a page is not what it would write.
+"""
 
 import ast
 import dataclasses
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
+from docs import messages
 
 from bucketwire.cli.main import bucketwire
 from bucketwire.config import GatewaySettings, PipelineSettings
@@ -17,6 +22,8 @@ from bucketwire.gateway.s3 import OPERATIONS
 from bucketwire.gateway.services import Operation
 
 FOLDER = Path(__file__).parent / "reference"
+DIALECT_PAGE = Path(__file__).parent / "dialects.md"
+TABLE = re.compile(r"<!-- dialects:(.*?)-->\n(.*?)<!-- end -->", re.DOTALL)
 MADE = "<!-- Written by `make docs` from the code. -->\n\n"
 
 
@@ -55,21 +62,45 @@ def configuration() -> str:
     return page
 
 
-def dialects() -> str:
-    """The dialects side by side."""
-    names = list(DIALECTS)
-    meanings = field_docstrings(Dialect)
-    page = f"# Dialects\n\n| value | {' | '.join(names)} | meaning |\n|---|{'---|' * len(names)}---|\n"
-    for field in dataclasses.fields(Dialect):
-        values = " | ".join(_value(getattr(DIALECTS[name], field.name)) for name in names)
-        page += f"| `{field.name}` | {values} | {meanings.get(field.name, '')} |\n"
-    return page
+def with_dialect_tables(page: str) -> str:
+    """The page about dialects with its tables written anew; what is around them is written by hand.
+
+    A table stands behind a comment that names its fields; every field of `Dialect` must be in one.
+    """
+    shown = {name for names in TABLE.findall(page) for name in names[0].split()}
+    missing = {field.name for field in dataclasses.fields(Dialect)} - shown
+    if missing:
+        sys.exit(
+            f"docs/dialects.md has no table for {', '.join(sorted(missing))}: name it in a comment there"
+        )
+    return TABLE.sub(_table, page)
+
+
+def _table(found: re.Match[str]) -> str:
+    names = found[1].split()
+    rows = _event_names() if names == ["event_names"] else "".join(map(_dialect_row, names))
+    columns = " | ".join(DIALECTS)
+    head = f"| | {columns} |\n|---|{'---|' * len(DIALECTS)}\n"
+    return f"<!-- dialects:{found[1]}-->\n\n{head}{rows}\n<!-- end -->"
+
+
+def _dialect_row(name: str) -> str:
+    values = " | ".join(_value(getattr(dialect, name)) for dialect in DIALECTS.values())
+    return f"| `{name}`: {field_docstrings(Dialect)[name]} | {values} |\n"
+
+
+def _event_names() -> str:
+    """One row for each name, those that all dialects know first."""
+    names = set().union(*(dialect.event_names for dialect in DIALECTS.values()))
+    known = {name: [name in dialect.event_names for dialect in DIALECTS.values()] for name in names}
+    order = sorted(names, key=lambda name: (-sum(known[name]), name))
+    return "".join(f"| `{name}` | {' | '.join(map(_value, known[name]))} |\n" for name in order)
 
 
 def _value(value: object) -> str:
-    if isinstance(value, frozenset):
-        return f"{len(value)} names"
-    return f"`{value}`"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"`{value}`" if value != "" else "none"
 
 
 def s3() -> str:
@@ -116,21 +147,26 @@ def field_docstrings(settings: type) -> dict[str, str]:
     return found
 
 
-PAGES = {"cli.md": cli, "configuration.md": configuration, "dialects.md": dialects, "s3.md": s3}
+PAGES = {"cli.md": cli, "configuration.md": configuration, "s3.md": s3}
+
+
+def pages() -> dict[Path, str]:
+    """Each page, as it should be."""
+    found = {FOLDER / name: MADE + write() for name, write in PAGES.items()}
+    found |= {FOLDER / name: text for name, text in messages.files().items()}
+    return {**found, DIALECT_PAGE: with_dialect_tables(DIALECT_PAGE.read_text())}
 
 
 def main() -> None:
     """Write the pages, or check them."""
     stale = []
-    for name, write in PAGES.items():
-        text = MADE + write()
-        path = FOLDER / name
+    for path, text in pages().items():
         if "--check" not in sys.argv:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
-            stale.append(name)
+            stale.append(path.name)
     if stale:
-        sys.exit(f"docs/reference is not up to date ({', '.join(stale)}): run `make docs`")
+        sys.exit(f"these pages are not up to date ({', '.join(stale)}): run `make docs`")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from bucketwire.gateway import (
     s3_complete,
     s3_copy,
     s3_deletes,
+    s3_explain,
     s3_lifecycle,
     s3_listing,
     s3_multipart,
@@ -48,6 +49,7 @@ OPERATIONS: Mapping[str, Operation] = {
     **s3_complete.OPERATIONS,
     **s3_copy.OPERATIONS,
     **s3_deletes.OPERATIONS,
+    **s3_explain.OPERATIONS,
     **s3_lifecycle.OPERATIONS,
     **s3_listing.OPERATIONS,
     **s3_multipart.OPERATIONS,
@@ -104,7 +106,9 @@ class S3Front:
             given.update(built.input.parse_document(await receive_document(request, caller.payload)))
         elif caller.credentials is None:
             await self._services.run(call.permit, Permission.WRITE)  # before any of its bytes are taken
-        return _answer(built.output, await built.operation.answer(call))
+        reply = await built.operation.answer(call)
+        await call.push()
+        return _answer(built.output, reply)
 
     def fault(self, request: Request, error: CallError) -> Answer:
         """The answer that tells an error."""

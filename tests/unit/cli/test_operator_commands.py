@@ -6,30 +6,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from bucketwire.access.credentials import root_credentials
-from bucketwire.cli.main import bucketwire, main
+from bucketwire.cli.main import bucketwire
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
 from factories import new_object, origin
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command on a data folder of its own: exit code, what it printed, and its errors."""
-    monkeypatch.setattr("os.umask", lambda _mask: 0)  # it would last for the tests that follow
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["bucketwire", *arguments, "--data", str(tmp_path)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
 
 
 def test_a_user_is_created_listed_and_removed(run: Run) -> None:
@@ -120,7 +103,7 @@ def test_sweep_removes_old_orphans_alone(run: Run, tmp_path: Path) -> None:
 
 
 def test_every_command_has_help() -> None:
-    for name in ("user", "lifecycle", "sweep", "migrate"):
+    for name in ("user", "topic", "notification", "explain", "lifecycle", "sweep", "migrate"):
         command = bucketwire.get_command(None, name)  # type: ignore[arg-type]
         assert command is not None
         assert command.help
