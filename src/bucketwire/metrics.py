@@ -8,6 +8,9 @@ from prometheus_client import Counter, Histogram
 MESSAGES = Counter(
     "bucketwire_messages", "Messages by what became of an attempt to deliver them.", ["outcome"]
 )
+PUBLISH_CRITICAL = Counter(
+    "bucket_eventing_publish_critical", "Topics that have failed to the end of the ladder of retries."
+)
 DELIVERY = Histogram(
     "bucketwire_delivery_seconds",
     "From the commit of a change to the acknowledgement of its message.",

@@ -1,11 +1,19 @@
 """The contracts of `Queue` and `Cursors`: what the pipeline must not forget."""
 
+import time
+from collections.abc import Callable
+
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Settlement, TopicHealth
+from bucketwire.metabase.values import Letters, Settlement, TopicHealth
 from factories import TOPIC_ARN, message
+from wire import until as wait_until
 
 OTHER_ARN = TOPIC_ARN + "-other"
+
+
+def until(condition: Callable[[], bool]) -> None:
+    wait_until(condition, 10, lambda: "the clock stands still")
 
 
 def park(metabase: Metabase, *ids: str, arn: str = TOPIC_ARN, due_at_ns: int = 0) -> None:
@@ -102,3 +110,120 @@ def test_a_cursor_is_where_it_was_left(metabase: Metabase, metabase_url: str) ->
         assert again.cursors.alive_at_ns("pipeline") == 2_000
     finally:
         again.close()
+
+
+def test_what_has_waited_too_long_becomes_a_dead_letter(metabase: Metabase) -> None:
+    park(metabase, "old")
+    (old,) = metabase.queue.pending(TOPIC_ARN, after=0, limit=10)
+    until(lambda: time.time_ns() > old.parked_at_ns + 1000)
+    before = time.time_ns()
+    until(lambda: time.time_ns() > before)
+    park(metabase, "new")
+    expired = metabase.queue.expire(TOPIC_ARN, parked_before_ns=before, more_attempts_than=None, limit=10)
+    assert [each.event_id for each in expired] == ["old"]
+    assert waiting(metabase) == ["new"]
+    (letter,) = metabase.queue.letters(Letters(), 10)
+    assert (letter.message, letter.reason) == (message("old"), "time_to_live is over: HTTP 503")
+
+
+def test_what_was_tried_too_often_becomes_a_dead_letter(metabase: Metabase) -> None:
+    park(metabase, "once")
+    park(metabase, "thrice")
+    ids = {each.message.event_id: each.id for each in metabase.queue.take(TOPIC_ARN, 100, 10)}
+    for _ in range(2):
+        metabase.queue.settle(Settlement(retried=[(ids["thrice"], 0, "HTTP 500")]))
+    expired = metabase.queue.expire(TOPIC_ARN, parked_before_ns=0, more_attempts_than=2, limit=10)
+    assert [each.event_id for each in expired] == ["thrice"]
+    (letter,) = metabase.queue.letters(Letters(), 10)
+    assert letter.reason == "max_retries reached: HTTP 500"
+    assert metabase.queue.expire(TOPIC_ARN, parked_before_ns=0, more_attempts_than=None, limit=10) == []
+
+
+def test_what_waits_behind_a_failing_topic_counts_its_failures_since_then(metabase: Metabase) -> None:
+    park(metabase, "first")
+    metabase.queue.report(TopicHealth(TOPIC_ARN, failures=3, retry_at_ns=0, reason="refused"))
+    park(metabase, "second")
+    metabase.queue.report(TopicHealth(TOPIC_ARN, failures=4, retry_at_ns=0, reason="refused"))
+    expired = metabase.queue.expire(TOPIC_ARN, parked_before_ns=0, more_attempts_than=3, limit=10)
+    assert [each.event_id for each in expired] == ["first"]
+    metabase.queue.report(TopicHealth(TOPIC_ARN))
+    assert metabase.queue.expire(TOPIC_ARN, parked_before_ns=0, more_attempts_than=1, limit=10) == []
+
+
+def test_expiry_takes_no_more_than_it_is_asked_to_and_none_of_other_topics(metabase: Metabase) -> None:
+    park(metabase, "a", "b", "c")
+    park(metabase, "d", arn=OTHER_ARN)
+    later = time.time_ns() + 10**12
+    count = len(metabase.queue.expire(TOPIC_ARN, parked_before_ns=later, more_attempts_than=None, limit=2))
+    assert (count, len(waiting(metabase)), waiting(metabase, OTHER_ARN)) == (2, 1, ["d"])
+
+
+def test_dead_letters_are_found_by_topic_and_time_and_in_pages(metabase: Metabase) -> None:
+    metabase.queue.bury([message("a")], "gone")
+    metabase.queue.bury([message("b", OTHER_ARN)], "gone")
+    first, second = metabase.queue.letters(Letters(), 10)
+    assert (first.message.event_id, second.message.event_id) == ("a", "b")
+    assert metabase.queue.letters(Letters(topic_arn=OTHER_ARN), 10) == [second]
+    assert metabase.queue.letters(Letters(after=first.id), 10) == [second]
+    assert metabase.queue.letters(Letters(), 1) == [first]
+    assert metabase.queue.letters(Letters(since_ns=second.buried_at_ns + 1), 10) == []
+    assert metabase.queue.letters(Letters(until_ns=first.buried_at_ns), 10) == []
+
+
+def test_a_dead_letter_that_is_redriven_waits_again_with_no_attempts(metabase: Metabase) -> None:
+    metabase.queue.bury([message("a"), message("b")], "gone")
+    letters = metabase.queue.letters(Letters(), 10)
+    assert metabase.queue.redrive([letters[0].id, 999_999]) == 1
+    (parked,) = metabase.queue.take(TOPIC_ARN, 100, 10)
+    assert (parked.message, parked.attempts) == (message("a"), 0)
+    assert metabase.queue.dead_letters() == 1
+    assert metabase.queue.redrive([letters[0].id]) == 0
+
+
+def test_redriving_what_waits_already_keeps_one(metabase: Metabase) -> None:
+    metabase.queue.bury([message("a")], "gone")
+    park(metabase, "a")
+    (letter,) = metabase.queue.letters(Letters(), 10)
+    assert metabase.queue.redrive([letter.id]) == 1
+    assert waiting(metabase) == ["a"]
+
+
+def test_everything_that_leaves_is_counted_and_nothing_twice(metabase: Metabase) -> None:
+    metabase.queue.bury([message("a"), message("b"), message("c", OTHER_ARN)], "gone")
+    metabase.queue.bury([message("a")], "gone")
+    park(metabase, "d")
+    (parked,) = metabase.queue.take(TOPIC_ARN, 100, 10)
+    metabase.queue.settle(Settlement(buried=[(parked.id, "gone")]))
+    letters = {each.message.event_id: each.id for each in metabase.queue.letters(Letters(), 10)}
+    metabase.queue.redrive([letters["a"]])
+    metabase.queue.purge([letters["b"], letters["c"], letters["c"]])
+    assert metabase.queue.counts() == {
+        ("buried", TOPIC_ARN): 3,
+        ("buried", OTHER_ARN): 1,
+        ("redriven", TOPIC_ARN): 1,
+        ("purged", TOPIC_ARN): 1,
+        ("purged", OTHER_ARN): 1,
+    }
+
+
+def test_pending_shows_everything_in_pages_due_or_not(metabase: Metabase) -> None:
+    park(metabase, "a", due_at_ns=10**19 // 2)
+    park(metabase, "b", "c")
+    park(metabase, "d", arn=OTHER_ARN)
+    first = metabase.queue.pending(TOPIC_ARN, after=0, limit=2)
+    rest = metabase.queue.pending(TOPIC_ARN, after=first[-1].id, limit=2)
+    assert [each.message.event_id for each in (*first, *rest)] == ["a", "b", "c"]
+
+
+def test_stats_tell_of_topics_that_fail_even_when_nothing_waits(metabase: Metabase) -> None:
+    metabase.queue.report(TopicHealth(OTHER_ARN, failures=2, retry_at_ns=7, reason="refused"))
+    park(metabase, "a", "b")
+    waiting_line, failing = metabase.queue.stats()
+    assert (waiting_line.topic_arn, waiting_line.entries, waiting_line.attempts) == (TOPIC_ARN, 2, 1)
+    assert (failing.topic_arn, failing.entries, failing.failures, failing.reason) == (
+        OTHER_ARN,
+        0,
+        2,
+        "refused",
+    )
+    assert failing.retry_at_ns == 7

@@ -1,4 +1,4 @@
-"""A clock in the gateway: now and then it applies the lifecycle rules and sweeps.
+"""A clock in the gateway: now and then it trims old changes, applies the lifecycle rules and sweeps.
 
 A first run comes soon after the start, so that a gateway that is restarted often has its turn too. Several
 gateways may do it at once. What goes wrong is logged, and tried again at the next turn.
@@ -14,6 +14,7 @@ import msgspec
 
 from bucketwire.blobs import Blobs
 from bucketwire.errors import BucketwireError
+from bucketwire.gateway.retention import enforce_retention
 from bucketwire.gateway.sweep import sweep
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Metabase
@@ -24,11 +25,16 @@ _STOP_SECONDS = 2.0
 
 
 @contextmanager
-def housekeeping(metabase: Metabase, blobs: Blobs, every_seconds: float) -> Iterator[None]:
+def housekeeping(
+    metabase: Metabase, blobs: Blobs, every_seconds: float, retention_hours: int
+) -> Iterator[None]:
     """Keep house in a thread until the end of the block."""
     stop = threading.Event()
     thread = threading.Thread(
-        target=_keep_house, args=(metabase, blobs, every_seconds, stop), name="housekeeping", daemon=True
+        target=_keep_house,
+        args=(metabase, blobs, every_seconds, retention_hours, stop),
+        name="housekeeping",
+        daemon=True,
     )
     thread.start()
     try:
@@ -38,19 +44,22 @@ def housekeeping(metabase: Metabase, blobs: Blobs, every_seconds: float) -> Iter
         thread.join(_STOP_SECONDS)
 
 
-def keep_house(metabase: Metabase, blobs: Blobs) -> None:
-    """One turn: the lifecycle, then the sweep, which finds what the lifecycle has dropped."""
+def keep_house(metabase: Metabase, blobs: Blobs, retention_hours: int) -> None:
+    """One turn: old changes, the lifecycle, then the sweep, which finds what the lifecycle has dropped."""
     log = get_logger("gateway")
+    enforce_retention(metabase, retention_hours)
     log.info("lifecycle_applied", **msgspec.to_builtins(run_lifecycle(metabase, time.time_ns())))
     log.info("bytes_swept", **msgspec.to_builtins(sweep(metabase.objects, blobs, datetime.now(UTC))))
 
 
-def _keep_house(metabase: Metabase, blobs: Blobs, every_seconds: float, stop: threading.Event) -> None:
+def _keep_house(
+    metabase: Metabase, blobs: Blobs, every_seconds: float, retention_hours: int, stop: threading.Event
+) -> None:
     wait_seconds = min(_FIRST_SECONDS, every_seconds)
     while not stop.wait(wait_seconds):
         wait_seconds = every_seconds
         try:
-            keep_house(metabase, blobs)
+            keep_house(metabase, blobs, retention_hours)
         except BucketwireError as problem:
             if not stop.is_set():
                 get_logger("gateway").warning("housekeeping_failed", reason=str(problem))

@@ -5,20 +5,30 @@ import time
 from collections.abc import Iterator
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from bucketwire.config import CONSUMER
-from bucketwire.metabase.base import Metabase
+from bucketwire.gateway.retention import pipeline_lag
+from bucketwire.metabase.base import Metabase, Queue
+from bucketwire.metabase.values import QueueStats
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_PARKED = {
-    "messages": "Messages that wait for another attempt.",
-    "bytes": "Bytes of the messages that wait.",
-    "oldest_seconds": "For how long the oldest message has waited.",
-    "failures": "Failed attempts of the topic in a row.",
+_TOPIC_GAUGES = {
+    "bucketwire_parked_messages": "Messages that wait for another attempt.",
+    "bucketwire_parked_bytes": "Bytes of the messages that wait.",
+    "bucketwire_parked_oldest_seconds": "For how long the oldest message has waited.",
+    "bucketwire_parked_attempts": "The most attempts that one of the messages that wait has seen.",
+    "bucketwire_parked_failures": "Failed attempts of the topic in a row.",
+    "bucketwire_topic_failing": "1 while the topic's breaker is not closed.",
+}
+_PIPELINE_GAUGES = {
+    "bucketwire_changes_waiting": "About how many changes the pipeline has still to read.",
+    "bucketwire_changes_oldest_seconds": "For how long the oldest of them has waited.",
+    "bucketwire_changes_lost": "1 when changes were trimmed before they were read.",
+    "bucketwire_pipeline_silent_seconds": "Since the pipeline last reported.",
 }
 _REQUESTS = Counter("bucketwire_requests", "Requests by operation and status.", ["operation", "status"])
 _SECONDS = Histogram(
@@ -47,29 +57,50 @@ def metrics_page(metabase: Metabase) -> bytes:
 
 
 class _QueueCollector(Collector):
-    """What waits in the queue, read from the metabase when it is asked for."""
+    """What waits, read from the metabase when it is asked for."""
 
     def __init__(self, metabase: Metabase) -> None:
         self._metabase = metabase
 
     def collect(self) -> Iterator[Metric]:
-        """One line a topic that has parked messages, and the totals."""
+        """The queue by topic, the dead letters, the change stream."""
         now_ns = time.time_ns()
-        gauges = {
-            name: GaugeMetricFamily(f"bucketwire_parked_{name}", text, labels=["topic"])
-            for name, text in _PARKED.items()
-        }
-        for line in self._metabase.queue.stats():
-            gauges["messages"].add_metric([line.topic_arn], line.entries)
-            gauges["bytes"].add_metric([line.topic_arn], line.size_bytes)
-            gauges["oldest_seconds"].add_metric([line.topic_arn], (now_ns - line.oldest_at_ns) / 1e9)
-            gauges["failures"].add_metric([line.topic_arn], line.failures)
-        yield from gauges.values()
-        dead_letters = self._metabase.queue.dead_letters()
-        yield GaugeMetricFamily("bucketwire_dead_letters", "Messages that are not tried again.", dead_letters)
-        alive_at_ns = self._metabase.cursors.alive_at_ns(CONSUMER) or 0
-        yield GaugeMetricFamily(
-            "bucketwire_pipeline_silent_seconds",
-            "Since the pipeline last reported.",
-            (now_ns - alive_at_ns) / 1e9,
-        )
+        yield from _parked(self._metabase.queue, now_ns)
+        yield from _letters(self._metabase.queue)
+        yield from _changes(self._metabase, now_ns)
+
+
+def _parked(queue: Queue, now_ns: int) -> Iterator[Metric]:
+    """One line a topic that has parked messages or failures."""
+    gauges = {name: GaugeMetricFamily(name, text, labels=["topic"]) for name, text in _TOPIC_GAUGES.items()}
+    for line in queue.stats():
+        for gauge, value in zip(gauges.values(), _values(line, now_ns), strict=True):
+            gauge.add_metric([line.topic_arn], value)
+    yield from gauges.values()
+
+
+def _values(line: QueueStats, now_ns: int) -> tuple[float, ...]:
+    """In the order of `_TOPIC_GAUGES`."""
+    oldest_seconds = max(0.0, (now_ns - line.oldest_at_ns) / 1e9) if line.entries else 0.0
+    counted = (line.entries, line.size_bytes, oldest_seconds, line.attempts)
+    return (*counted, line.failures, int(line.failures > 0))
+
+
+def _letters(queue: Queue) -> Iterator[Metric]:
+    dead_letters = queue.dead_letters()
+    yield GaugeMetricFamily("bucketwire_dead_letters", "Messages that are not tried again.", dead_letters)
+    letters = CounterMetricFamily(
+        "bucketwire_letters",
+        "Dead letters that were ever buried, redriven or purged.",
+        labels=["what", "topic"],
+    )
+    for (what, arn), count in sorted(queue.counts().items()):
+        letters.add_metric([what, arn], count)
+    yield letters
+
+
+def _changes(metabase: Metabase, now_ns: int) -> Iterator[Metric]:
+    lag, alive_at_ns = pipeline_lag(metabase), metabase.cursors.alive_at_ns(CONSUMER) or 0
+    values = (lag.changes, lag.seconds(now_ns), int(lag.lost), (now_ns - alive_at_ns) / 1e9)
+    for (name, text), value in zip(_PIPELINE_GAUGES.items(), values, strict=True):
+        yield GaugeMetricFamily(name, text, value)

@@ -67,7 +67,8 @@ def _complete(call: Call, asked: list[dict[str, Any]]) -> tuple[StoredObject, st
         new = _new_object(upload, parts)
         _check_promises(call.input, new, upload)
         condition = write_condition(call.input)
-        stored = uploads.complete(call.bucket, upload_id, new, parts, call.origin(), condition)
+        origin = call.origin()
+        stored = call.committed(uploads.complete(call.bucket, upload_id, new, parts, origin, condition))
     return stored, stored.version_id if bucket.versioning is Versioning.ENABLED else None
 
 

@@ -69,9 +69,9 @@ def _move(call: Call, source: CopySource) -> dict[str, Any]:
             raise not_implemented(f"{MOVE_HEADER} with {name} {call.input[name]}")
     call.permit(Permission.WRITE)
     found = found_source(call, Permission.WRITE)
-    stored = call.services.metabase.objects.move(
-        source.bucket, source.key, call.bucket, call.key, call.origin()
-    )
+    objects = call.services.metabase.objects
+    moved = objects.move(source.bucket, source.key, call.bucket, call.key, call.origin())
+    stored = call.committed(moved)
     return _reply(stored, found)
 
 
@@ -122,9 +122,8 @@ def _committed(call: Call, stored: StoredObject, description: Description) -> St
             copied = call.services.blobs.copy(segment.blob)
             segments.append(msgspec.structs.replace(segment, blob=copied))
         new = _new_object(call, stored, description, tuple(segments))
-        return call.services.metabase.objects.put(
-            call.bucket, new, Mutation.COPY, call.origin(), write_condition(call.input)
-        )
+        objects, condition = call.services.metabase.objects, write_condition(call.input)
+        return call.committed(objects.put(call.bucket, new, Mutation.COPY, call.origin(), condition))
     except Unavailable:
         raise  # whether the metabase has it is not certain, so the bytes stay
     except (CallError, FileNotFoundError):

@@ -90,14 +90,15 @@ def _delete(call: Call, asked: Mapping[str, Any]) -> Deleted:
         if current.is_marker and version is None:
             return Deleted(key, current.version_id or NULL_VERSION_ID, is_marker=True)
         condition = Condition(if_version=current.version)
-    return call.services.metabase.objects.delete(
+    deleted = call.services.metabase.objects.delete(
         call.bucket,
         key,
-        call.origin(),
+        call.origin(key),
         version=version,
         missing_transmits=call.services.dialect.missing_delete_transmits,
         condition=condition,
     )
+    return call.committed(deleted)
 
 
 def _current(call: Call, key: str, version: str | None) -> StoredObject | None:

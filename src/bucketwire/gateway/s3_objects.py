@@ -96,7 +96,8 @@ def _commit(
         segments=(Segment(blob, verified.size_bytes),) if blob else (),
     )
     objects = call.services.metabase.objects
-    return objects.put(call.bucket, new, Mutation.PUT, call.origin(), write_condition(call.input))
+    put = objects.put(call.bucket, new, Mutation.PUT, call.origin(), write_condition(call.input))
+    return call.committed(put)
 
 
 _CHECKSUMS = (

@@ -73,6 +73,7 @@ async def post_object(
     await services.run(call.permit, Permission.WRITE)
     stored, version_id = await upload.receive(form)
     services.sweeper.wake()
+    await call.push()
     return _answer(call, fields, stored, version_id)
 
 
@@ -158,7 +159,8 @@ class _FileUpload:
             inline=inline,
             segments=segments,
         )
-        stored = call.services.metabase.objects.put(call.bucket, new, Mutation.POST, call.origin())
+        objects = call.services.metabase.objects
+        stored = call.committed(objects.put(call.bucket, new, Mutation.POST, call.origin()))
         return stored, stored.version_id if bucket.versioning is Versioning.ENABLED else None
 
 

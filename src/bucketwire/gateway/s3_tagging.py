@@ -117,7 +117,7 @@ async def _set_tags(call: Call, tags: dict[str, str]) -> Reply:
     def job() -> Reply:
         owned_object(call)
         objects = call.services.metabase.objects
-        stored = objects.set_tags(call.bucket, call.key, version, tags, call.origin())
+        stored = call.committed(objects.set_tags(call.bucket, call.key, version, tags, call.origin()))
         return {"VersionId": stored.version_id}
 
     return await call.services.run(job)

@@ -24,8 +24,10 @@ from bucketwire.metabase.values import (
     ALWAYS,
     Bucket,
     Condition,
+    DeadLetter,
     Deleted,
     Key,
+    Letters,
     NewObject,
     Offset,
     Page,
@@ -304,6 +306,14 @@ class Changes(Protocol):
         """Forget the changes up to and with `end`. Calling it twice is harmless."""
         ...
 
+    def trim_before(self, committed_at_ns: int) -> Offset:
+        """Forget the changes committed before that time, read or not; where the stream starts then."""
+        ...
+
+    def waiting(self, after: Offset) -> tuple[int, int | None]:
+        """About how many changes lie behind `after`, and when the oldest of them was committed."""
+        ...
+
 
 class Cursors(Protocol):
     """How far each consumer of the change stream has come: the only truth about it."""
@@ -312,8 +322,22 @@ class Cursors(Protocol):
         """The last offset saved, or None for a new consumer."""
         ...
 
-    def save(self, consumer: str, offset: Offset, alive_at_ns: int) -> None:
-        """All up to `offset` has an outcome, and the consumer was alive at that time."""
+    def lease(self, consumer: str, holder: str, seconds: float) -> bool:
+        """Take or keep the consumer's cursor for `holder`: true if nobody else has it for now.
+
+        A lease that was not kept for its `seconds` is anybody's. 0 seconds gives it up.
+        """
+        ...
+
+    def holder(self, consumer: str) -> str | None:
+        """Who has the lease now, if anybody."""
+        ...
+
+    def save(self, consumer: str, offset: Offset, alive_at_ns: int, holder: str = "") -> bool:
+        """All up to `offset` has an outcome, and the consumer was alive at that time.
+
+        False, and nothing is saved, when somebody else than `holder` has the lease by now.
+        """
         ...
 
     def alive_at_ns(self, consumer: str) -> int | None:
@@ -352,12 +376,45 @@ class Queue(Protocol):
         """Write what became of messages that were taken. Calling it twice is harmless."""
         ...
 
+    def expire(
+        self, topic_arn: str, *, parked_before_ns: int, more_attempts_than: int | None, limit: int
+    ) -> list[Message]:
+        """Move up to `limit` parked messages of the topic to the dead letters; those that were moved.
+
+        Which: parked before that time (time_to_live is over), or with more attempts (max_retries reached).
+        What waits behind a topic that fails counts the topic's failures since it was parked as its own.
+        """
+        ...
+
     def stats(self) -> list[QueueStats]:
-        """One line a topic that has parked messages."""
+        """One line a topic that has parked messages or failures."""
+        ...
+
+    def pending(self, topic_arn: str, *, after: int, limit: int) -> list[Parked]:
+        """Parked messages of the topic, due or not, by id, behind the id `after`. Takes nothing away."""
+        ...
+
+    def letters(self, which: Letters, limit: int) -> list[DeadLetter]:
+        """Dead letters, by id."""
+        ...
+
+    def redrive(self, ids: Sequence[int]) -> int:
+        """Park these dead letters again, due at once, with no attempts; how many there were."""
+        ...
+
+    def purge(self, ids: Sequence[int]) -> int:
+        """Remove these dead letters for good; how many there were."""
         ...
 
     def dead_letters(self) -> int:
         """How many dead letters there are."""
+        ...
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many messages of a topic were ever `buried`, `redriven` or `purged`, by (what, ARN).
+
+        Counted in the transactions that do it, so that none leaves uncounted.
+        """
         ...
 
 

@@ -11,14 +11,14 @@ Each mutation of a key is one change, if a rule in force accepts it: no rule, no
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.event.change import ObjectChange, Origin, Status, Versioning
 from bucketwire.event.name import Operation
-from bucketwire.event.rule import Rule, transmit
+from bucketwire.event.rule import Rule, matching, transmit
 from bucketwire.metabase.values import (
     ALWAYS,
     NULL_VERSION_ID,
@@ -32,6 +32,8 @@ from bucketwire.metabase.values import (
 
 MARKER_ETAG = "d41d8cd98f00b204e9800998ecf8427e"
 """A delete marker has no bytes; this is the digest of none."""
+
+R = TypeVar("R", StoredObject, Deleted)
 
 _MARKER_MADE = {False: Operation.DELETE_MARKER_CREATED, True: Operation.EXPIRATION_DELETE_MARKER_CREATED}
 _DELETED = {False: Operation.DELETE, True: Operation.EXPIRATION_DELETE}
@@ -115,7 +117,7 @@ def put(
     stored = _stored(new, status, rows.stamp_ns())
     rows.insert(work.bucket.id, stored)
     work.record(operation, new.key, stored.version, new=stored, old=old, latest=latest)
-    return stored
+    return work.done(stored)
 
 
 def delete(
@@ -143,7 +145,7 @@ def delete(
         work.take_away(latest)
     if latest is not None or missing_transmits:
         work.record(_DELETED[expired], key, rows.stamp_ns(), old=latest)
-    return Deleted(key)
+    return work.done(Deleted(key))
 
 
 def delete_all_versions(rows: Rows, bucket: str, key: str, origin: Origin) -> int:
@@ -168,7 +170,7 @@ def move(rows: Rows, bucket: str, key: str, to_bucket: str, to_key: str, origin:
     rows.remove(source.bucket.id, key, moved.version)
     stored = put(rows, to_bucket, _new_from_stored(moved, to_key), Operation.COPY, origin)
     source.record(Operation.DELETE, key, rows.stamp_ns(), old=moved)
-    return stored
+    return source.done(stored)
 
 
 def set_tags(
@@ -182,7 +184,7 @@ def set_tags(
     rows.describe(work.bucket.id, after)
     operation = Operation.TAGGING_PUT if tags else Operation.TAGGING_DELETE
     work.record(operation, key, rows.stamp_ns(), new=after, old=before)
-    return after
+    return work.done(after)
 
 
 def set_acl(rows: Rows, bucket: str, key: str, version: str | None, acl: str) -> StoredObject:
@@ -274,7 +276,7 @@ def _make_marker(work: "_Work", key: str, latest: StoredObject | None, operation
     )
     work.rows.insert(work.bucket.id, marker)
     work.record(operation, key, stamp_ns, new=marker, old=old, latest=latest)
-    return Deleted(key, marker.version_id or NULL_VERSION_ID, is_marker=True)
+    return work.done(Deleted(key, marker.version_id or NULL_VERSION_ID, is_marker=True))
 
 
 def _delete_exact(
@@ -284,7 +286,7 @@ def _delete_exact(
         return Deleted(key, version)
     work.take_away(named)
     work.record(operation, key, work.rows.stamp_ns(), old=named)
-    return Deleted(key, version, is_marker=named.is_marker)
+    return work.done(Deleted(key, version, is_marker=named.is_marker))
 
 
 class _Work:
@@ -293,7 +295,9 @@ class _Work:
     def __init__(self, rows: Rows, bucket: str, origin: Origin) -> None:
         self.rows = rows
         self.bucket, self._revision = rows.bucket(bucket)
-        self._origin = origin
+        self._pushes = origin.pushes
+        self._origin = msgspec.structs.replace(origin, pushes=frozenset()) if origin.pushes else origin
+        self._pushed: list[ObjectChange] = []
 
     def lock(self, key: str) -> StoredObject | None:
         """Keep other mutations of the key out; what is current then."""
@@ -337,8 +341,27 @@ class _Work:
             previous=latest.state() if latest and _still_there(latest, old) else None,
             revision=self._revision,
         )
-        if transmit(change, self.rows.rules(self.bucket.id, self._revision)):
+        rules = self.rows.rules(self.bucket.id, self._revision)
+        if self._pushes:
+            change, rules = self._shared_out(change, rules)
+        if transmit(change, rules):
             self.rows.append(change)
+
+    def done(self, result: R) -> R:
+        """The result, with the changes that are not for the stream alone."""
+        if not self._pushed:
+            return result
+        return msgspec.structs.replace(result, pushed=(*result.pushed, *self._pushed))
+
+    def _shared_out(self, change: ObjectChange, rules: Sequence[Rule]) -> tuple[ObjectChange, Sequence[Rule]]:
+        """The change, told which topics get it from the gateway, and the rules of the others."""
+        pushed = self._pushes & {rule.topic_arn for rule in matching(change, rules)}
+        if not pushed:
+            return change, rules
+        origin = msgspec.structs.replace(self._origin, pushes=pushed)
+        change = msgspec.structs.replace(change, origin=origin)
+        self._pushed.append(change)
+        return change, [rule for rule in rules if rule.topic_arn not in pushed]
 
 
 def _still_there(latest: StoredObject, old: StoredObject | None) -> bool:

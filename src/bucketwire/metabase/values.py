@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from bucketwire.errors import InvalidRequest
-from bucketwire.event.change import BucketRef, ObjectState, Status, Versioning
+from bucketwire.event.change import BucketRef, ObjectChange, ObjectState, Status, Versioning
 from bucketwire.event.message import Message
 
 Offset = str
@@ -80,6 +80,8 @@ class StoredObject(msgspec.Struct, frozen=True):
     checksums: dict[str, str] = {}
     inline: bytes | None = None
     segments: tuple[Segment, ...] = ()
+    pushed: tuple[ObjectChange, ...] = ()
+    """Changes that the mutation has made and that the gateway delivers itself. Not kept."""
 
     @property
     def is_marker(self) -> bool:
@@ -153,6 +155,8 @@ class Deleted(msgspec.Struct, frozen=True):
     """Of the version that was deleted, or of the delete marker that was made."""
     is_marker: bool = False
     """Whether that is a delete marker."""
+    pushed: tuple[ObjectChange, ...] = ()
+    """As of `StoredObject`."""
 
 
 class ListedObject(msgspec.Struct, frozen=True, gc=False):
@@ -246,6 +250,29 @@ class QueueStats(msgspec.Struct, frozen=True):
     size_bytes: int
     oldest_at_ns: int
     failures: int
+    attempts: int = 0
+    """The most attempts that one of them has seen."""
+    retry_at_ns: int = 0
+    reason: str = ""
+    """The last failure of the topic."""
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """A message that is not tried again."""
+
+    id: int
+    message: Message
+    reason: str
+    buried_at_ns: int
+
+
+class Letters(msgspec.Struct, frozen=True):
+    """Which dead letters: of one topic or all, buried in [since, until), behind the id `after`."""
+
+    topic_arn: str | None = None
+    since_ns: int = 0
+    until_ns: int | None = None
+    after: int = 0
 
 
 class Settlement(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from bucketwire.metabase.values import Offset, Slice
 
 _TICKS_SECONDS = (0.002, 0.005, 0.010)
 _READ_ROWS = 2_000
+_COUNTED = 100_000
 
 # Each names the hours around the range, so that the other partitions are not looked at.
 _AFTER = "(xid, committed_at_ns) > (%(xid)s::xid8, %(ns)s) AND committed_at_ns > %(oldest_ns)s"
@@ -48,6 +49,15 @@ WHERE {_AFTER} AND {_UP_TO} ORDER BY changes.xid, committed_at_ns LIMIT %(limit)
 _TRIM = """
 UPDATE trimmed SET xid = %s::xid8, committed_at_ns = %s WHERE (xid, committed_at_ns) < (%s::xid8, %s)
 """
+_LAST_BEFORE = """
+SELECT xid::text, committed_at_ns FROM changes WHERE committed_at_ns < %s
+ORDER BY changes.xid DESC, committed_at_ns DESC LIMIT 1
+"""
+_WAITING = f"""
+SELECT count(*), min(committed_at_ns) FROM (
+    SELECT committed_at_ns FROM changes WHERE {_AFTER} LIMIT %(limit)s
+) AS next
+"""  # noqa: S608 - constants
 _DROP = "SELECT drop_changes_before(%s)"
 
 
@@ -108,6 +118,20 @@ class PostgresChanges:
         hour = ns // HOUR_NS - 1
         if hour > self._dropped_before and self._drop_before(hour):
             self._dropped_before = hour
+
+    def trim_before(self, committed_at_ns: int) -> Offset:
+        """Move the mark to the last change committed before that time."""
+        row = self._database.row(_LAST_BEFORE, (committed_at_ns,))
+        if row is not None:
+            self.trim(_offset(int(row[0]), row[1]))
+        return self.start()
+
+    def waiting(self, after: Offset) -> tuple[int, int | None]:
+        """Counts no further than a screen can show."""
+        xid, ns = _parse(after)
+        values = {"xid": str(xid), "ns": ns, "oldest_ns": ns - HOUR_NS, "limit": _COUNTED}
+        ((count, oldest),) = self._database.rows(_WAITING, values)
+        return count, oldest
 
     def _drop_before(self, hour: int) -> bool:
         """Whether it could be done without making writers wait."""

@@ -1,11 +1,21 @@
-"""How far each consumer of the change stream has come."""
+"""How far each consumer of the change stream has come, and who may say so, by the clock of the server."""
 
 from bucketwire.metabase.postgres.connection import Database
 from bucketwire.metabase.values import Offset
 
 _SAVE = """
-INSERT INTO cursors (consumer, position, alive_at_ns) VALUES (%s, %s, %s)
+INSERT INTO cursors (consumer, position, alive_at_ns)
+SELECT %(consumer)s, %(position)s, %(alive)s WHERE NOT EXISTS (
+    SELECT 1 FROM leases WHERE consumer = %(consumer)s AND holder <> %(holder)s AND until_ns > server_ns()
+)
 ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
+RETURNING true
+"""
+_LEASE = """
+INSERT INTO leases (consumer, holder, until_ns) VALUES (%(consumer)s, %(holder)s, server_ns() + %(ns)s)
+ON CONFLICT (consumer) DO UPDATE SET holder = excluded.holder, until_ns = excluded.until_ns
+WHERE leases.holder = excluded.holder OR leases.until_ns <= server_ns()
+RETURNING true
 """
 
 
@@ -20,9 +30,22 @@ class PostgresCursors:
         row = self._database.row("SELECT position FROM cursors WHERE consumer = %s", (consumer,))
         return str(row[0]) if row else None
 
-    def save(self, consumer: str, offset: Offset, alive_at_ns: int) -> None:
-        """Keep the offset."""
-        self._database.run(lambda work: work.write(_SAVE, (consumer, offset, alive_at_ns)))
+    def lease(self, consumer: str, holder: str, seconds: float) -> bool:
+        """Take or keep the lease."""
+        values = {"consumer": consumer, "holder": holder, "ns": int(seconds * 1e9)}
+        return self._database.run(lambda work: work.row(_LEASE, values)) is not None
+
+    def holder(self, consumer: str) -> str | None:
+        """Who has the lease now."""
+        row = self._database.row(
+            "SELECT holder FROM leases WHERE consumer = %s AND until_ns > server_ns()", (consumer,)
+        )
+        return str(row[0]) if row else None
+
+    def save(self, consumer: str, offset: Offset, alive_at_ns: int, holder: str = "") -> bool:
+        """Keep the offset, unless somebody else has the lease."""
+        values = {"consumer": consumer, "position": offset, "alive": alive_at_ns, "holder": holder}
+        return self._database.run(lambda work: work.row(_SAVE, values)) is not None
 
     def alive_at_ns(self, consumer: str) -> int | None:
         """When the consumer last saved."""

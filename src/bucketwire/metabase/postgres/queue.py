@@ -1,20 +1,29 @@
 """Parked messages, the health of topics, and dead letters."""
 
 import time
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Callable, Sequence
 
 from bucketwire.event.message import Message
 from bucketwire.metabase.postgres.connection import Database, Transaction
-from bucketwire.metabase.values import Parked, QueueStats, Settlement, TopicHealth
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Message).decode
+from bucketwire.metabase.queued import (
+    EXPIRED,
+    NO_LIMIT,
+    REDRIVEN,
+    decode_message,
+    encode_message,
+    letter_from_row,
+    parked_from_row,
+    parked_row,
+    queue_stats,
+)
+from bucketwire.metabase.values import DeadLetter, Letters, Parked, QueueStats, Settlement, TopicHealth
 
 _PARK = """
-INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, message)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (topic_arn, event_id) DO NOTHING
+INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, message,
+    failures_when_parked)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s,
+    coalesce((SELECT failures FROM health WHERE topic_arn = %s), 0))
+ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
 _BURY = """
 INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
@@ -49,9 +58,40 @@ SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
 WHERE topic_arn = %s AND due_at_ns <= %s ORDER BY due_at_ns, id LIMIT %s
 """
 _STATS = """
-SELECT topic_arn, count(*), sum(size_bytes)::bigint, min(parked_at_ns),
-    coalesce((SELECT failures FROM health WHERE health.topic_arn = parked.topic_arn), 0)
+SELECT topic_arn, count(*), sum(size_bytes)::bigint, min(parked_at_ns), max(attempts)
 FROM parked GROUP BY topic_arn
+"""
+_EXPIRE = """
+WITH overdue AS (
+    DELETE FROM parked WHERE id IN (
+        SELECT id FROM parked WHERE topic_arn = %(arn)s AND (
+            parked_at_ns < %(before)s
+            OR greatest(attempts, coalesce((SELECT failures FROM health WHERE topic_arn = %(arn)s), 0)
+                - failures_when_parked) > %(most)s
+        ) LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ) RETURNING topic_arn, event_id, reason, message, parked_at_ns < %(before)s AS too_old
+), buried AS (
+    INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
+    SELECT topic_arn, event_id, %(now)s,
+        (CASE WHEN too_old THEN %(old)s ELSE %(tried)s END) || reason, message FROM overdue
+    ON CONFLICT (topic_arn, event_id) DO NOTHING
+)
+SELECT message FROM overdue
+"""
+_PENDING = """
+SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
+WHERE topic_arn = %s AND id > %s ORDER BY id LIMIT %s
+"""
+_LETTERS = """
+SELECT id, message, reason, buried_at_ns FROM dead_letters
+WHERE id > %(after)s AND (%(arn)s::text IS NULL OR topic_arn = %(arn)s) AND buried_at_ns >= %(since)s
+    AND (%(until)s::bigint IS NULL OR buried_at_ns < %(until)s)
+ORDER BY id LIMIT %(limit)s
+"""
+_REMOVE_LETTERS = "DELETE FROM dead_letters WHERE id = ANY(%s::bigint[]) RETURNING topic_arn, message"
+_COUNT = """
+INSERT INTO counts (what, topic_arn, messages) VALUES (%s, %s, 1)
+ON CONFLICT (what, topic_arn) DO UPDATE SET messages = counts.messages + 1
 """
 
 
@@ -67,7 +107,17 @@ class PostgresQueue:
         self._write_all(
             _PARK,
             [
-                (m.topic_arn, m.event_id, attempts, now_ns, due_at_ns, len(m.body), reason, _encode(m))
+                (
+                    m.topic_arn,
+                    m.event_id,
+                    attempts,
+                    now_ns,
+                    due_at_ns,
+                    len(m.body),
+                    reason,
+                    encode_message(m),
+                    m.topic_arn,
+                )
                 for m in messages
             ],
         )
@@ -75,7 +125,9 @@ class PostgresQueue:
     def bury(self, messages: Sequence[Message], reason: str) -> None:
         """Keep the messages as dead letters."""
         now_ns = time.time_ns()
-        self._write_all(_BURY, [(m.topic_arn, m.event_id, now_ns, reason, _encode(m)) for m in messages])
+        self._write_all(
+            _BURY, [(m.topic_arn, m.event_id, now_ns, reason, encode_message(m)) for m in messages]
+        )
 
     def unhealthy(self) -> dict[str, TopicHealth]:
         """The topics with failures."""
@@ -96,19 +148,11 @@ class PostgresQueue:
 
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:
         """The topic's messages that are due."""
-        return [
-            Parked(
-                id=number,
-                message=_decode(message),
-                attempts=attempts,
-                parked_at_ns=parked_at_ns,
-                due_at_ns=due_at_ns,
-                reason=reason,
-            )
-            for number, message, attempts, parked_at_ns, due_at_ns, reason in self._database.rows(
-                _TAKE, (topic_arn, now_ns, limit)
-            )
-        ]
+        return [parked_from_row(row) for row in self._database.rows(_TAKE, (topic_arn, now_ns, limit))]
+
+    def pending(self, topic_arn: str, *, after: int, limit: int) -> list[Parked]:
+        """The topic's messages, due or not."""
+        return [parked_from_row(row) for row in self._database.rows(_PENDING, (topic_arn, after, limit))]
 
     def settle(self, settlement: Settlement) -> None:
         """Write what became of messages that were taken."""
@@ -124,9 +168,66 @@ class PostgresQueue:
 
         self._database.run(job)
 
+    def expire(
+        self, topic_arn: str, *, parked_before_ns: int, more_attempts_than: int | None, limit: int
+    ) -> list[Message]:
+        """Bury what has waited too long or was tried too often."""
+        values = {
+            "arn": topic_arn,
+            "before": parked_before_ns,
+            "most": NO_LIMIT if more_attempts_than is None else more_attempts_than,
+            "limit": limit,
+            "now": time.time_ns(),
+            "old": EXPIRED[True],
+            "tried": EXPIRED[False],
+        }
+        return [decode_message(row[0]) for row in self._database.run(lambda work: work.rows(_EXPIRE, values))]
+
     def stats(self) -> list[QueueStats]:
         """One line a topic."""
-        return [QueueStats(*row) for row in self._database.rows(_STATS)]
+        return queue_stats(self._database.rows(_STATS), self.unhealthy())
+
+    def letters(self, which: Letters, limit: int) -> list[DeadLetter]:
+        """Dead letters, by id."""
+        values = {
+            "after": which.after,
+            "arn": which.topic_arn,
+            "since": which.since_ns,
+            "until": which.until_ns,
+            "limit": limit,
+        }
+        rows = self._database.rows(_LETTERS, values)
+        return [letter_from_row(row) for row in rows]
+
+    def redrive(self, ids: Sequence[int]) -> int:
+        """Park dead letters again."""
+        now_ns = time.time_ns()
+
+        def park(work: Transaction, stored: bytes) -> None:
+            work.write(_PARK, parked_row(decode_message(stored), 0, now_ns, 0, REDRIVEN))
+
+        return self._remove_letters("redriven", ids, park)
+
+    def purge(self, ids: Sequence[int]) -> int:
+        """Remove dead letters for good."""
+        return self._remove_letters("purged", ids, lambda _work, _stored: None)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many were ever buried, redriven or purged."""
+        rows = self._database.rows("SELECT what, topic_arn, messages FROM counts")
+        return {(what, arn): messages for what, arn, messages in rows}
+
+    def _remove_letters(
+        self, what: str, ids: Sequence[int], first: Callable[[Transaction, bytes], None]
+    ) -> int:
+        def job(work: Transaction) -> int:
+            removed = work.rows(_REMOVE_LETTERS, (list(ids),))
+            for arn, stored in removed:
+                first(work, stored)
+                work.write(_COUNT, (what, arn))
+            return len(removed)
+
+        return self._database.run(job)
 
     def dead_letters(self) -> int:
         """How many there are."""

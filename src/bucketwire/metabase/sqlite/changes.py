@@ -65,6 +65,23 @@ class SqliteChanges:
         while self._writer.run(_Trim(int(end))):
             time.sleep(_TICK_SECONDS)
 
+    def trim_before(self, committed_at_ns: int) -> Offset:
+        """Forget the changes committed before that time."""
+        row = self._readers.row(
+            "SELECT max(position) FROM changes WHERE committed_at_ns < ?", (committed_at_ns,)
+        )
+        if row is not None and row[0] is not None:
+            self.trim(str(row[0]))
+        return self.start()
+
+    def waiting(self, after: Offset) -> tuple[int, int | None]:
+        """Positions have few gaps."""
+        _, last = self._bounds()
+        oldest = self._readers.row(
+            "SELECT committed_at_ns FROM changes WHERE position > ? ORDER BY position LIMIT 1", (int(after),)
+        )
+        return (max(0, last - int(after)), oldest[0]) if oldest else (0, None)
+
     def _bounds(self) -> tuple[int, int]:
         (row,) = self._readers.rows(
             "SELECT (SELECT position FROM trimmed), (SELECT max(position) FROM changes)"

@@ -1,12 +1,22 @@
-"""How far each consumer of the change stream has come."""
+"""How far each consumer of the change stream has come, and who may say so."""
+
+import time
 
 from bucketwire.metabase.sqlite.connection import Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
 from bucketwire.metabase.values import Offset
 
 _SAVE = """
-INSERT INTO cursors (consumer, position, alive_at_ns) VALUES (?, ?, ?)
+INSERT INTO cursors (consumer, position, alive_at_ns)
+SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
+    SELECT 1 FROM leases WHERE consumer = ?1 AND holder <> ?4 AND until_ns > ?5
+)
 ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
+"""
+_LEASE = """
+INSERT INTO leases (consumer, holder, until_ns) VALUES (?1, ?2, ?3)
+ON CONFLICT (consumer) DO UPDATE SET holder = excluded.holder, until_ns = excluded.until_ns
+WHERE leases.holder = excluded.holder OR leases.until_ns <= ?4
 """
 
 
@@ -22,13 +32,31 @@ class SqliteCursors:
         row = self._readers.row("SELECT position FROM cursors WHERE consumer = ?", (consumer,))
         return str(row[0]) if row else None
 
-    def save(self, consumer: str, offset: Offset, alive_at_ns: int) -> None:
-        """Keep the offset."""
+    def lease(self, consumer: str, holder: str, seconds: float) -> bool:
+        """Take or keep the lease."""
+        now_ns = time.time_ns()
+        until_ns = now_ns + int(seconds * 1e9)
 
-        def job(transaction: Transaction) -> None:
-            transaction.execute(_SAVE, (consumer, offset, alive_at_ns))
+        def job(transaction: Transaction) -> bool:
+            return transaction.execute(_LEASE, (consumer, holder, until_ns, now_ns)).rowcount > 0
 
-        self._writer.run(job)
+        return self._writer.run(job)
+
+    def holder(self, consumer: str) -> str | None:
+        """Who has the lease now."""
+        row = self._readers.row(
+            "SELECT holder FROM leases WHERE consumer = ? AND until_ns > ?", (consumer, time.time_ns())
+        )
+        return str(row[0]) if row else None
+
+    def save(self, consumer: str, offset: Offset, alive_at_ns: int, holder: str = "") -> bool:
+        """Keep the offset, unless somebody else has the lease."""
+
+        def job(transaction: Transaction) -> bool:
+            values = (consumer, offset, alive_at_ns, holder, time.time_ns())
+            return transaction.execute(_SAVE, values).rowcount > 0
+
+        return self._writer.run(job)
 
     def alive_at_ns(self, consumer: str) -> int | None:
         """When the consumer last saved."""

@@ -1,21 +1,30 @@
 """Parked messages, the health of topics, and dead letters."""
 
 import time
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Callable, Sequence
 
 from bucketwire.event.message import Message
+from bucketwire.metabase.queued import (
+    EXPIRED,
+    NO_LIMIT,
+    REDRIVEN,
+    decode_message,
+    encode_message,
+    letter_from_row,
+    parked_from_row,
+    parked_row,
+    queue_stats,
+)
 from bucketwire.metabase.sqlite.connection import Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
-from bucketwire.metabase.values import Parked, QueueStats, Settlement, TopicHealth
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Message).decode
+from bucketwire.metabase.values import DeadLetter, Letters, Parked, QueueStats, Settlement, TopicHealth
 
 _PARK = """
-INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, message)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (topic_arn, event_id) DO NOTHING
+INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, message,
+    failures_when_parked)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?,
+    coalesce((SELECT failures FROM health WHERE topic_arn = ?), 0))
+ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
 _BURY = """
 INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
@@ -49,9 +58,31 @@ SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
 WHERE topic_arn = ? AND due_at_ns <= ? ORDER BY due_at_ns, id LIMIT ?
 """
 _STATS = """
-SELECT topic_arn, count(*), sum(size_bytes), min(parked_at_ns),
-    coalesce((SELECT failures FROM health WHERE health.topic_arn = parked.topic_arn), 0)
-FROM parked GROUP BY topic_arn
+SELECT topic_arn, count(*), sum(size_bytes), min(parked_at_ns), max(attempts) FROM parked GROUP BY topic_arn
+"""
+_FAILURES = "SELECT coalesce((SELECT failures FROM health WHERE topic_arn = ?), 0)"
+_OVERDUE = """
+SELECT id, parked_at_ns < ?2, message FROM parked
+WHERE topic_arn = ?1 AND (parked_at_ns < ?2 OR max(attempts, ?3 - failures_when_parked) > ?4) LIMIT ?5
+"""
+_BURY_OVERDUE = """
+INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
+SELECT topic_arn, event_id, ?, ? || reason, message FROM parked WHERE id = ?
+ON CONFLICT (topic_arn, event_id) DO NOTHING
+"""
+_PENDING = """
+SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
+WHERE +topic_arn = ? AND id > ? ORDER BY id LIMIT ?
+"""
+_LETTERS = """
+SELECT id, message, reason, buried_at_ns FROM dead_letters
+WHERE id > ?1 AND (?2 IS NULL OR topic_arn = ?2) AND buried_at_ns >= ?3 AND (?4 IS NULL OR buried_at_ns < ?4)
+ORDER BY id LIMIT ?5
+"""
+_LETTER = "SELECT topic_arn, message FROM dead_letters WHERE id = ?"
+_COUNT = """
+INSERT INTO counts (what, topic_arn, messages) VALUES (?, ?, 1)
+ON CONFLICT (what, topic_arn) DO UPDATE SET messages = messages + 1
 """
 
 
@@ -66,7 +97,17 @@ class SqliteQueue:
         """Keep the messages for a later attempt."""
         now_ns = time.time_ns()
         rows = [
-            (m.topic_arn, m.event_id, attempts, now_ns, due_at_ns, len(m.body), reason, _encode(m))
+            (
+                m.topic_arn,
+                m.event_id,
+                attempts,
+                now_ns,
+                due_at_ns,
+                len(m.body),
+                reason,
+                encode_message(m),
+                m.topic_arn,
+            )
             for m in messages
         ]
         self._writer.run(lambda transaction: _execute_many(transaction, _PARK, rows))
@@ -74,7 +115,7 @@ class SqliteQueue:
     def bury(self, messages: Sequence[Message], reason: str) -> None:
         """Keep the messages as dead letters."""
         now_ns = time.time_ns()
-        rows = [(m.topic_arn, m.event_id, now_ns, reason, _encode(m)) for m in messages]
+        rows = [(m.topic_arn, m.event_id, now_ns, reason, encode_message(m)) for m in messages]
         self._writer.run(lambda transaction: _execute_many(transaction, _BURY, rows))
 
     def unhealthy(self) -> dict[str, TopicHealth]:
@@ -104,19 +145,11 @@ class SqliteQueue:
 
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:
         """The topic's messages that are due."""
-        return [
-            Parked(
-                id=number,
-                message=_decode(message),
-                attempts=attempts,
-                parked_at_ns=parked_at_ns,
-                due_at_ns=due_at_ns,
-                reason=reason,
-            )
-            for number, message, attempts, parked_at_ns, due_at_ns, reason in self._readers.rows(
-                _TAKE, (topic_arn, now_ns, limit)
-            )
-        ]
+        return [parked_from_row(row) for row in self._readers.rows(_TAKE, (topic_arn, now_ns, limit))]
+
+    def pending(self, topic_arn: str, *, after: int, limit: int) -> list[Parked]:
+        """The topic's messages, due or not."""
+        return [parked_from_row(row) for row in self._readers.rows(_PENDING, (topic_arn, after, limit))]
 
     def settle(self, settlement: Settlement) -> None:
         """Write what became of messages that were taken."""
@@ -132,12 +165,69 @@ class SqliteQueue:
 
         self._writer.run(job)
 
+    def expire(
+        self, topic_arn: str, *, parked_before_ns: int, more_attempts_than: int | None, limit: int
+    ) -> list[Message]:
+        """Bury what has waited too long or was tried too often."""
+        now_ns = time.time_ns()
+        most = NO_LIMIT if more_attempts_than is None else more_attempts_than
+
+        def job(transaction: Transaction) -> list[Message]:
+            (failures,) = transaction.execute(_FAILURES, (topic_arn,)).fetchone()
+            overdue = (topic_arn, parked_before_ns, failures, most, limit)
+            rows = transaction.execute(_OVERDUE, overdue).fetchall()
+            transaction.executemany(
+                _BURY_OVERDUE, [(now_ns, EXPIRED[bool(too_old)], number) for number, too_old, _ in rows]
+            )
+            transaction.executemany("DELETE FROM parked WHERE id = ?", [(row[0],) for row in rows])
+            return [decode_message(row[2]) for row in rows]
+
+        return self._writer.run(job)
+
     def stats(self) -> list[QueueStats]:
         """One line a topic."""
-        return [
-            QueueStats(arn, entries, size, oldest, failures)
-            for arn, entries, size, oldest, failures in self._readers.rows(_STATS)
-        ]
+        return queue_stats(self._readers.rows(_STATS), self.unhealthy())
+
+    def letters(self, which: Letters, limit: int) -> list[DeadLetter]:
+        """Dead letters, by id."""
+        rows = self._readers.rows(
+            _LETTERS, (which.after, which.topic_arn, which.since_ns, which.until_ns, limit)
+        )
+        return [letter_from_row(row) for row in rows]
+
+    def redrive(self, ids: Sequence[int]) -> int:
+        """Park dead letters again."""
+        now_ns = time.time_ns()
+
+        def park(transaction: Transaction, stored: bytes) -> None:
+            transaction.execute(_PARK, parked_row(decode_message(stored), 0, now_ns, 0, REDRIVEN))
+
+        return self._remove_letters("redriven", ids, park)
+
+    def purge(self, ids: Sequence[int]) -> int:
+        """Remove dead letters for good."""
+        return self._remove_letters("purged", ids, lambda _transaction, _stored: None)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many were ever buried, redriven or purged."""
+        rows = self._readers.rows("SELECT what, topic_arn, messages FROM counts")
+        return {(what, arn): messages for what, arn, messages in rows}
+
+    def _remove_letters(
+        self, what: str, ids: Sequence[int], first: Callable[[Transaction, bytes], None]
+    ) -> int:
+        def job(transaction: Transaction) -> int:
+            removed = 0
+            for number in ids:
+                row = transaction.execute(_LETTER, (number,)).fetchone()
+                if row is not None:
+                    first(transaction, row[1])
+                    transaction.execute("DELETE FROM dead_letters WHERE id = ?", (number,))
+                    transaction.execute(_COUNT, (what, row[0]))
+                    removed += 1
+            return removed
+
+        return self._writer.run(job)
 
     def dead_letters(self) -> int:
         """How many there are."""

@@ -1,3 +1,16 @@
+CREATE TRIGGER count_buried AFTER INSERT ON dead_letters
+BEGIN
+    INSERT INTO counts (what, topic_arn, messages) VALUES ('buried', new.topic_arn, 1)
+    ON CONFLICT (what, topic_arn) DO UPDATE SET messages = messages + 1;
+END;
+
+CREATE TABLE counts (
+    what      TEXT NOT NULL,
+    topic_arn TEXT NOT NULL,
+    messages  INTEGER NOT NULL,
+    PRIMARY KEY (what, topic_arn)
+) WITHOUT ROWID;
+
 CREATE TABLE cursors (
     consumer    TEXT PRIMARY KEY,
     position    TEXT NOT NULL,
@@ -22,6 +35,12 @@ CREATE TABLE health (
     reason      TEXT NOT NULL
 ) WITHOUT ROWID;
 
+CREATE TABLE leases (
+    consumer TEXT PRIMARY KEY,
+    holder   TEXT NOT NULL,
+    until_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE parked (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     topic_arn    TEXT NOT NULL,
@@ -32,8 +51,9 @@ CREATE TABLE parked (
     size_bytes   INTEGER NOT NULL,
     reason       TEXT NOT NULL,
     message      BLOB NOT NULL
-);
+, failures_when_parked INTEGER NOT NULL DEFAULT 0);
 
-CREATE INDEX parked_by_due ON parked (topic_arn, due_at_ns, id, parked_at_ns, size_bytes);
+CREATE INDEX parked_by_due ON parked
+    (topic_arn, due_at_ns, id, parked_at_ns, size_bytes, attempts, failures_when_parked);
 
 CREATE UNIQUE INDEX parked_by_event ON parked (topic_arn, event_id);

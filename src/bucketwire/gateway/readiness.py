@@ -1,0 +1,73 @@
+"""Whether the system is ready: writes are accepted, and the pipeline is processing what they change."""
+
+import time
+from dataclasses import dataclass
+
+from bucketwire.config import CONSUMER
+from bucketwire.errors import BucketwireError
+from bucketwire.gateway.retention import HOUR_NS, Lag, pipeline_lag
+from bucketwire.metabase.base import Metabase
+
+ALIVE_SECONDS = 5.0
+LOST = "changes were trimmed before they were delivered: see docs/operations.md, `bucketwire cursor skip`"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyState:
+    """Why the system is not ready, if it is not, or what will make it so."""
+
+    reason: str | None = None
+    warning: str | None = None
+
+    def page(self) -> dict[str, object]:
+        """As /-/ready shows it."""
+        if self.reason is not None:
+            return {"ready": False, "reason": self.reason}
+        return {"ready": True} if self.warning is None else {"ready": True, "warning": self.warning}
+
+
+class Readiness:
+    """Asks the metabase. The look writes and flushes, so its result is kept for a second, whoever asks."""
+
+    def __init__(self, metabase: Metabase, retention_hours: int) -> None:
+        self._metabase = metabase
+        self._retention_hours = retention_hours
+        self._asked_at = float("-inf")
+        self._state = ReadyState()
+
+    def __call__(self) -> ReadyState:
+        """The state as of a moment ago."""
+        if time.monotonic() - self._asked_at >= 1:
+            self._state = look(self._metabase, self._retention_hours)
+            self._asked_at = time.monotonic()
+        return self._state
+
+
+def look(metabase: Metabase, retention_hours: int) -> ReadyState:
+    """The state now."""
+    try:
+        metabase.check()
+        alive_at_ns = metabase.cursors.alive_at_ns(CONSUMER)
+        lag = pipeline_lag(metabase)
+    except BucketwireError as error:
+        return ReadyState(f"writes are not accepted: {error}")
+    now_ns = time.time_ns()
+    return ReadyState(
+        LOST if lag.lost else _pipeline_trouble(alive_at_ns, now_ns), _warning(lag, retention_hours, now_ns)
+    )
+
+
+def _pipeline_trouble(alive_at_ns: int | None, now_ns: int) -> str | None:
+    if not alive_at_ns:
+        return "the pipeline is starting"
+    silent_seconds = (now_ns - alive_at_ns) / 1e9
+    if silent_seconds > ALIVE_SECONDS:
+        return f"the pipeline has not reported for {silent_seconds:.0f} s"
+    return None
+
+
+def _warning(lag: Lag, retention_hours: int, now_ns: int) -> str | None:
+    if lag.oldest_at_ns is None or now_ns - lag.oldest_at_ns <= retention_hours * HOUR_NS // 2:
+        return None
+    hours = lag.seconds(now_ns) / 3600
+    return f"the pipeline is {hours:.0f} h behind: changes are kept for {retention_hours} h"

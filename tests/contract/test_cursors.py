@@ -1,0 +1,58 @@
+"""The contract of `Cursors`: one holder at a time says how far the stream was read."""
+
+import threading
+
+from bucketwire.metabase.base import Metabase
+
+LONG_SECONDS = 3_600.0
+
+
+def test_a_cursor_is_whoevers_as_long_as_nobody_has_a_lease(metabase: Metabase) -> None:
+    assert metabase.cursors.load("pipeline") is None
+    assert metabase.cursors.save("pipeline", "7", 5)
+    assert (metabase.cursors.load("pipeline"), metabase.cursors.alive_at_ns("pipeline")) == ("7", 5)
+
+
+def test_only_one_can_have_the_lease(metabase: Metabase) -> None:
+    assert metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    assert not metabase.cursors.lease("pipeline", "second", LONG_SECONDS)
+    assert metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.lease("other consumer", "second", LONG_SECONDS)
+
+
+def test_a_lease_that_is_given_up_or_over_is_anybodys(metabase: Metabase) -> None:
+    assert metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.lease("pipeline", "first", 0)
+    assert metabase.cursors.lease("pipeline", "second", LONG_SECONDS)
+    assert not metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+
+
+def test_who_has_lost_the_lease_saves_nothing(metabase: Metabase) -> None:
+    metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.save("pipeline", "7", 1, "first")
+    metabase.cursors.lease("pipeline", "first", 0)
+    metabase.cursors.lease("pipeline", "second", LONG_SECONDS)
+    assert not metabase.cursors.save("pipeline", "9", 2, "first")
+    assert not metabase.cursors.save("pipeline", "9", 2)
+    assert metabase.cursors.load("pipeline") == "7"
+    assert metabase.cursors.save("pipeline", "8", 3, "second")
+
+
+def test_a_lease_alone_is_no_cursor(metabase: Metabase) -> None:
+    metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.load("pipeline") is None
+
+
+def test_of_many_who_ask_at_once_one_gets_it(metabase: Metabase) -> None:
+    got: list[str] = []
+
+    def ask(holder: str) -> None:
+        if metabase.cursors.lease("pipeline", holder, LONG_SECONDS):
+            got.append(holder)
+
+    threads = [threading.Thread(target=ask, args=(f"holder-{number}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 1
