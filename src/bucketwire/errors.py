@@ -87,5 +87,7 @@ class ChangesTrimmed(BucketwireError):
     """Changes before `offset` are gone: the reader fell behind the retention and must be told."""
 
     def __init__(self, offset: str) -> None:
-        super().__init__(f"changes up to {offset} were trimmed before they were read")
+        super().__init__(
+            f"changes up to {offset} were trimmed before they were read: see `bucketwire cursor`"
+        )
         self.offset = offset

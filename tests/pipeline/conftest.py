@@ -61,8 +61,8 @@ def other_endpoint() -> Iterator[HttpEndpoint]:
 def subscribe(metabase: Metabase) -> Callable[..., str]:
     """Make a topic and a rule for keys with its name as prefix; the ARN."""
 
-    def act(url: str, name: str = "videos") -> str:
-        made = topic(url, name)
+    def act(url: str, name: str = "videos", **attributes: str) -> str:
+        made = topic(url, name, **attributes)
         metabase.topics.put(made)
         added = rule("s3:ObjectCreated:*", id=name, topic_arn=made.arn, prefix=f"{name}/")
         metabase.rules.edit(BUCKET, lambda rules: [*rules, added])

@@ -177,7 +177,7 @@ def test_a_probe_that_gets_through_is_followed_by_the_rest(
     SliceDelivery(worker).run(all_changes(metabase))
     assert redeliver_topics(worker, [arn]).delivered == 9
     assert not metabase.queue.unhealthy()
-    assert not metabase.queue.stats()
+    assert not any(line.entries for line in metabase.queue.stats())
 
 
 def test_parked_messages_of_an_unknown_topic_are_buried(

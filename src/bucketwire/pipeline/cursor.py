@@ -24,9 +24,10 @@ log = get_logger("pipeline")
 class CursorKeeper:
     """Saves the last offset it was given. `save` writes at once; `close` writes and ends the thread."""
 
-    def __init__(self, cursors: Cursors, changes: Changes) -> None:
+    def __init__(self, cursors: Cursors, changes: Changes, holder: str = "") -> None:
         self._cursors = cursors
         self._changes = changes
+        self._holder = holder
         self._changed = Condition()
         self._offset: Offset | None = None
         self._alive = False
@@ -65,8 +66,10 @@ class CursorKeeper:
             offset, alive = self._offset, self._alive
         if offset is None:
             return
-        self._cursors.save(CONSUMER, offset, time.time_ns() if alive else 0)
+        saved = self._cursors.save(CONSUMER, offset, time.time_ns() if alive else 0, self._holder)
         self._saved, self._saved_at = offset, time.monotonic()
+        if not saved:  # another pipeline has taken over, and may not have read what we would trim
+            return
         if offset != self._trimmed and self._saved_at - self._trimmed_at >= BEAT_EVERY_SECONDS:
             self._changes.trim(offset)
             self._trimmed, self._trimmed_at = offset, time.monotonic()

@@ -25,10 +25,10 @@ from bucketwire.event.topic import Topic
 from bucketwire.log import logs_json
 from bucketwire.metabase.base import Queue
 from bucketwire.metabase.values import TopicHealth
+from bucketwire.metainfo.routing import Address
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
-from bucketwire.pipeline.routing import Address
 from bucketwire.pipeline.worker import Worker, open_worker
-from bucketwire.publish.backoff import delay_seconds
+from bucketwire.publish.backoff import RetryPolicy, policy_of
 from bucketwire.publish.base import Retry
 
 MESSAGES_AT_ONCE = 1_000
@@ -132,18 +132,20 @@ class SliceDelivery:
         """Publish in calls of bounded size, as long as the topic keeps up; park the rest."""
         try:
             publisher = self._worker.publishers.get(topic)
-        except ConfigError as error:
-            return self._bury(messages, str(error))
+        except ConfigError as error:  # the owner or the operator can mend it
+            self._queue.report(_first_failure(topic, Retry(str(error)), RetryPolicy()))
+            return self._park_behind(messages, str(error))
+        policy = policy_of(topic, self._worker.retry_policy)
         started = time.monotonic()
         tally = Tally()
         for first in range(0, len(messages), MESSAGES_A_CALL):
             call = messages[first : first + MESSAGES_A_CALL]
             found = sort_outcomes(call, publisher.publish(call, self._deadline_seconds), time.time_ns())
-            self._write_down(found)
+            self._write_down(found, policy)
             tally += found.tally()
             failed = found.failed
             if failed is not None:
-                self._queue.report(_first_failure(topic, failed))
+                self._queue.report(_first_failure(topic, failed, policy))
             if failed is not None or self._is_slow(time.monotonic() - started, tally.delivered):
                 self._slow.add(topic.arn)
                 rest = messages[first + MESSAGES_A_CALL :]
@@ -153,17 +155,20 @@ class SliceDelivery:
     def _is_slow(self, seconds: float, delivered: int) -> bool:
         return seconds > self._deadline_seconds + delivered * PACE_SECONDS
 
-    def _write_down(self, found: Sorted) -> None:
+    def _write_down(self, found: Sorted, policy: RetryPolicy) -> None:
         for retry, messages in found.retries.items():
-            wait = min(max(retry.after_seconds or 0.0, delay_seconds(1)), LONGEST_WAIT_SECONDS)
+            wait = min(max(retry.after_seconds or 0.0, policy.delay_seconds(1)), LONGEST_WAIT_SECONDS)
             self._queue.park(messages, due_at_ns=_later_ns(wait), attempts=1, reason=retry.reason)
         for reason, messages in found.rejected.items():
             self._queue.bury(messages, reason)
 
-    def _park_behind(self, messages: Sequence[Message]) -> Tally:
+    def _park_behind(self, messages: Sequence[Message], reason: str = "behind others that wait") -> Tally:
         """Due at once: when the topic may be tried again is for its health to say."""
-        if messages:
-            self._queue.park(messages, due_at_ns=0, attempts=0, reason="behind others that wait")
+        if not messages:
+            return Tally()
+        if messages[0].topic_arn in self._worker.overflowing():
+            return self._bury(messages, "the queue of the topic is full")
+        self._queue.park(messages, due_at_ns=0, attempts=0, reason=reason)
         return Tally(parked=len(messages))
 
     def _bury(self, messages: Sequence[Message], reason: str) -> Tally:
@@ -178,8 +183,8 @@ def _changes(batches: Batches) -> Iterator[bytes]:
         yield from batch.column(0).to_pylist()
 
 
-def _first_failure(topic: Topic, failed: Retry) -> TopicHealth:
-    return TopicHealth(topic.arn, 1, _later_ns(delay_seconds(1)), failed.reason)
+def _first_failure(topic: Topic, failed: Retry, policy: RetryPolicy) -> TopicHealth:
+    return TopicHealth(topic.arn, 1, _later_ns(policy.delay_seconds(1)), failed.reason)
 
 
 def _later_ns(seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""The pipeline, top to bottom: a session, two queries, wait.
+"""The pipeline, top to bottom: a session, the lease, two queries, wait.
 
     changes -> deliver       every change of the stream, at once
     due     -> redeliver     what was parked, when its time has come
@@ -6,6 +6,7 @@
 It ends with an error when a query dies: whoever started it starts it anew, and it goes on at the cursor.
 """
 
+import dataclasses
 import os
 import signal
 import time
@@ -17,10 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bucketwire.config import PipelineSettings
+from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.errors import Unavailable
 from bucketwire.log import get_logger, logs_json
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase
 from bucketwire.pipeline.deliver import SUMMARY, delivering
+from bucketwire.pipeline.lease import Lease, new_holder
 from bucketwire.pipeline.redeliver import DueSource, redelivering
 from bucketwire.pipeline.session import end_session, open_session
 from bucketwire.pipeline.source import ChangesSource, reader_options
@@ -35,15 +39,28 @@ log = get_logger("pipeline")
 def run(settings: PipelineSettings) -> None:
     """Run until SIGTERM or SIGINT, or until the parent process is gone; raises when a query dies."""
     stopping = _stop_on_signals()
+    settings = dataclasses.replace(settings, holder=new_holder())
+    metabase = open_metabase(settings.metabase)
+    _check_cursor(metabase)
+    lease = Lease(metabase.cursors, settings.holder)
     session = open_session(settings)
     try:
-        queries = start_queries(session, settings)
-        log.info("pipeline_started", master=settings.master)
-        _watch(queries, stopping)
-        finish_batches(queries, settings)
+        if lease.wait(stopping):
+            queries = start_queries(session, settings)
+            log.info("pipeline_started", master=settings.master)
+            _watch(queries, stopping, lease)
+            finish_batches(queries, settings)
     finally:
         end_session(session)
+        lease.release()
+        metabase.close()
     log.info("pipeline_stopped")
+
+
+def _check_cursor(metabase: Metabase) -> None:
+    """Raise `ChangesTrimmed` before Spark is started: the source would raise it too, in many more lines."""
+    if (cursor := metabase.cursors.load(CONSUMER)) is not None:
+        metabase.changes.head(cursor, 1)
 
 
 def start_queries(session: SparkSession, settings: PipelineSettings) -> list[StreamingQuery]:
@@ -92,9 +109,11 @@ def checkpoint(settings: PipelineSettings, name: str) -> Path:
     return settings.scratch.absolute() / "spark" / f"{name}-{time.time_ns()}"
 
 
-def _watch(queries: Sequence[StreamingQuery], stopping: Event) -> None:
+def _watch(queries: Sequence[StreamingQuery], stopping: Event, lease: Lease) -> None:
     parent = os.getppid()
     while not stopping.wait(LOOK_EVERY_SECONDS) and os.getppid() == parent:
+        if lease.is_lost():
+            raise Unavailable("another pipeline has taken over, or the metabase was away for too long")
         for query in queries:
             if not query.isActive:
                 raise Unavailable(f"the query {query.name} has ended: {_cause(query)}")

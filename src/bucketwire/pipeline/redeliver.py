@@ -24,12 +24,13 @@ from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Parked, Settlement, TopicHealth
+from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.deliver import LONGEST_WAIT_SECONDS, Batches, summary
-from bucketwire.pipeline.outcomes import Tally, log, sort_outcomes
+from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options
 from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.worker import Worker, open_worker
-from bucketwire.publish.backoff import delay_seconds
+from bucketwire.publish.backoff import is_critical, policy_of
 from bucketwire.publish.base import Delivered, Outcome, Publisher, Rejected, Retry
 
 WAIT_SECONDS = 0.5
@@ -162,6 +163,9 @@ class TopicDrain:
         self._queue = worker.metabase.queue
         self._arn = arn
         self._failures = health.failures if health else 0
+        self._topic = worker.router.topic(arn)
+        default = worker.retry_policy
+        self._policy = policy_of(self._topic, default) if self._topic else default
         self._publish = self._publishing()
         self._slow = False
 
@@ -174,12 +178,13 @@ class TopicDrain:
         """Go on until nothing is due, nothing gets through, or the time is over."""
         ends = time.monotonic() + TIME_SLICE_SECONDS
         limit = 1 if self._failures else FIRST_MESSAGES
-        tally = Tally()
+        tally = self._expire()
         while parked := self._queue.take(self._arn, time.time_ns(), limit):
             found, failed = self._try(parked)
             tally += found
             if failed is not None:
-                self._report(self._failures + 1, _due_ns(self._failures + 1, failed), failed.reason)
+                self._fail(failed)
+                tally += self._expire()
                 break
             limit = min(2 * limit, MOST_MESSAGES) if not found.parked else max(1, found.delivered)
             if time.monotonic() > ends:
@@ -203,41 +208,71 @@ class TopicDrain:
         # It stays with the queue until it is quicker.
         self._slow = time.monotonic() - started > self._worker.settings.deadline_seconds / 2
         found = sort_outcomes(messages, outcomes, time.time_ns())
-        self._queue.settle(_settlement(parked, outcomes))
+        self._queue.settle(self._settlement(parked, outcomes))
+        if found.delivered:
+            self._failures = 0  # what fails from here on is a new outage
         return found.tally(), found.failed
+
+    def _fail(self, failed: Retry) -> None:
+        """The destination is down, once more: leave it alone for a while."""
+        failures = self._failures + 1
+        self._report(failures, self._due_ns(failures, failed), failed.reason)
+        if is_critical(failures):
+            raise_alarm(
+                TopicHealth(self._arn, failures, reason=failed.reason), self._worker.settings.alert_url
+            )
+
+    def _expire(self) -> Tally:
+        """Bury what has waited too long or was tried too often."""
+        policy, buried = self._policy, 0
+        while policy.ends:
+            lived_ns = policy.time_to_live_seconds * 1_000_000_000
+            expired = self._queue.expire(
+                self._arn,
+                parked_before_ns=time.time_ns() - lived_ns if lived_ns else 0,
+                more_attempts_than=policy.max_retries or None,
+                limit=MOST_MESSAGES,
+            )
+            buried += len(expired)
+            for message in expired:
+                log_burial(message, "time_to_live or max_retries")
+            if len(expired) < MOST_MESSAGES:
+                break
+        return Tally(buried=buried)
+
+    def _settlement(self, parked: Sequence[Parked], outcomes: Sequence[Outcome]) -> Settlement:
+        settlement = Settlement([], [], [])
+        for each, outcome in zip(parked, outcomes, strict=True):
+            match outcome:
+                case Delivered():
+                    settlement.delivered.append(each.id)
+                case Retry():
+                    due_ns = self._due_ns(each.attempts + 1, outcome)
+                    settlement.retried.append((each.id, due_ns, outcome.reason))
+                case Rejected(reason):
+                    settlement.buried.append((each.id, reason))
+        return settlement
+
+    def _due_ns(self, attempts: int, retry: Retry) -> int:
+        wait = max(
+            self._policy.delay_seconds(attempts, random.random()),  # noqa: S311 - it guards nothing
+            retry.after_seconds or 0.0,
+        )
+        return time.time_ns() + int(min(wait, LONGEST_WAIT_SECONDS) * 1e9)
 
     def _report(self, failures: int, retry_at_ns: int, reason: str) -> None:
         self._queue.report(TopicHealth(self._arn, failures, retry_at_ns, reason))
 
     def _publishing(self) -> Callable[[Sequence[Any], float], list[Outcome]]:
         """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""
-        topic = self._worker.router.topic(self._arn)
-        if topic is None:
-            return _rejecting("the topic does not exist")
+        if self._topic is None:
+            return _always(Rejected("the topic does not exist"))
         try:
-            publisher: Publisher = self._worker.drain_publishers.get(topic)
-        except ConfigError as error:
-            return _rejecting(str(error))
+            publisher: Publisher = self._worker.drain_publishers.get(self._topic)
+        except ConfigError as error:  # the owner or the operator can mend it
+            return _always(Retry(str(error)))
         return publisher.publish
 
 
-def _rejecting(reason: str) -> Callable[[Sequence[Any], float], list[Outcome]]:
-    return lambda messages, _: [Rejected(reason)] * len(messages)
-
-
-def _settlement(parked: Sequence[Parked], outcomes: Sequence[Outcome]) -> Settlement:
-    settlement = Settlement([], [], [])
-    for each, outcome in zip(parked, outcomes, strict=True):
-        match outcome:
-            case Delivered():
-                settlement.delivered.append(each.id)
-            case Retry():
-                settlement.retried.append((each.id, _due_ns(each.attempts + 1, outcome), outcome.reason))
-            case Rejected(reason):
-                settlement.buried.append((each.id, reason))
-    return settlement
-
-
-def _due_ns(attempts: int, retry: Retry) -> int:
-    wait = max(delay_seconds(attempts, random.random()), retry.after_seconds or 0.0)  # noqa: S311
-    return time.time_ns() + int(min(wait, LONGEST_WAIT_SECONDS) * 1e9)
+def _always(outcome: Outcome) -> Callable[[Sequence[Any], float], list[Outcome]]:
+    return lambda messages, _: [outcome] * len(messages)

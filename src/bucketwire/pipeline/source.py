@@ -12,6 +12,8 @@ after a start, as long as there is nothing to do, the source offers empty batche
 them it tells that the pipeline is alive. A change that comes meanwhile is in the very next batch.
 """
 
+import dataclasses
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +26,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from bucketwire.config import CONSUMER, PipelineSettings
-from bucketwire.errors import ChangesTrimmed
 from bucketwire.log import configure_logging, get_logger
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -132,21 +133,21 @@ class Planner:
     def __init__(self, settings: PipelineSettings, metabase: Metabase) -> None:
         self._settings = settings
         self._metabase = metabase
-        self._cursor = CursorKeeper(metabase.cursors, metabase.changes)
+        self._cursor = CursorKeeper(metabase.cursors, metabase.changes, settings.holder)
         self._cursor.start()
         self._planned: tuple[Offset, int] = ("", 1)
         """The end of the next batch, and into how many slices it goes."""
 
     def first_offset(self) -> Offset:
-        """The cursor, or the start of the stream for a new consumer."""
+        """The cursor, or the start of the stream for a new consumer.
+
+        Raises `ChangesTrimmed` when changes were trimmed before they were read: that is for the operator to
+        accept, never passed over in silence.
+        """
         saved = self._metabase.cursors.load(CONSUMER)
         if saved is None:
             return self._metabase.changes.start()
-        try:
-            self._metabase.changes.head(saved, 1)
-        except ChangesTrimmed as trimmed:
-            log.critical("changes_trimmed", offset=trimmed.offset)
-            return self._metabase.changes.start()
+        self._metabase.changes.head(saved, 1)
         return saved
 
     def next_offset(self, done: Offset, rows: int, *, cold: bool = False) -> Offset:
@@ -181,29 +182,14 @@ class Planner:
 
 def reader_options(settings: PipelineSettings, *, json_logs: bool) -> dict[str, str]:
     """The settings as options of a Spark source."""
-    return {
-        "metabase": settings.metabase,
-        "dialect": settings.dialect,
-        "scratch": str(settings.scratch),
-        "master": settings.master,
-        "slice_rows": str(settings.slice_rows),
-        "batch_rows": str(settings.batch_rows),
-        "deadline_seconds": str(settings.deadline_seconds),
-        "retry_deadline_seconds": str(settings.retry_deadline_seconds),
-        "json_logs": str(json_logs),
-    }
+    pipeline = {**dataclasses.asdict(settings), "scratch": str(settings.scratch)}
+    return {"pipeline": json.dumps(pipeline), "json_logs": str(json_logs)}
 
 
 def settings_from_options(options: Mapping[str, str]) -> ReaderSettings:
     """The settings that `reader_options` wrote."""
-    pipeline = PipelineSettings(
-        metabase=options["metabase"],
-        dialect=options["dialect"],
-        scratch=Path(options["scratch"]),
-        master=options["master"],
-        slice_rows=int(options["slice_rows"]),
-        batch_rows=int(options["batch_rows"]),
-        deadline_seconds=float(options["deadline_seconds"]),
-        retry_deadline_seconds=float(options["retry_deadline_seconds"]),
+    pipeline = json.loads(options["pipeline"])
+    return ReaderSettings(
+        PipelineSettings(**{**pipeline, "scratch": Path(pipeline["scratch"])}),
+        json_logs=options["json_logs"] == "True",
     )
-    return ReaderSettings(pipeline, json_logs=options["json_logs"] == "True")

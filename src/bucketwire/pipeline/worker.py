@@ -15,9 +15,12 @@ from bucketwire.event.installation import Installation
 from bucketwire.log import configure_logging
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
-from bucketwire.pipeline.publishers import Publishers
-from bucketwire.pipeline.routing import Router
+from bucketwire.metainfo.queue_limit import DEAD_LETTER, FullTopics, QueueLimits
+from bucketwire.metainfo.routing import Router
 from bucketwire.publish import open_publisher
+from bucketwire.publish.backoff import RetryPolicy
+from bucketwire.publish.connections import Connections
+from bucketwire.publish.publishers import Publishers
 
 THREADS = 64
 """Topics that are published to at once."""
@@ -37,8 +40,21 @@ class Worker:
     drain_publishers: Publishers
     """Apart from the others: a drain may outlive the task that began it."""
     drain_threads: ThreadPoolExecutor
+    full: FullTopics
     drains: set[Future[Any]] = field(default_factory=set)
     """Those under way, also of earlier tasks: their publishers must stay open."""
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """For topics that have none of their own."""
+        settings = self.settings
+        return RetryPolicy(settings.time_to_live_seconds, settings.max_retries, settings.retry_sleep_seconds)
+
+    def overflowing(self) -> frozenset[str]:
+        """Topics whose queue is full and whose further messages become dead letters."""
+        limits, dialect = queue_limits(self.settings), dialect_named(self.settings.dialect)
+        topics = [topic for arn in self.full.arns() if (topic := self.router.topic(arn))]
+        return frozenset(each.arn for each in topics if limits.policy_of(each, dialect) == DEAD_LETTER)
 
 
 @lru_cache(maxsize=1)
@@ -49,16 +65,23 @@ def open_worker(settings: PipelineSettings, *, json_logs: bool) -> Worker:
     return make_worker(settings, metabase)
 
 
+def queue_limits(settings: PipelineSettings) -> QueueLimits:
+    """The server's limits."""
+    return QueueLimits(settings.queue_limit_bytes, settings.queue_policy)
+
+
 def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
     """A worker on an open metabase."""
+    connections = Connections(private_allowed=not settings.forbid_private_endpoints)
     return Worker(
         settings=settings,
         metabase=metabase,
         router=Router(metabase.rules, metabase.topics, _installation(settings, metabase)),
-        publishers=Publishers(open_publisher),
+        publishers=Publishers(open_publisher, connections),
         threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
-        drain_publishers=Publishers(open_publisher),
+        drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
+        full=FullTopics(metabase.queue, metabase.topics.get, queue_limits(settings)),
     )
 
 

@@ -1,0 +1,85 @@
+"""One pipeline at a time: the one that has the lease on the cursor. Others stand by.
+
+    wait      until nobody else has it; a standby is ready to run, so that it takes over within seconds
+    keep      in a thread, again and again
+    is_lost   somebody else has it, or it could not be kept in time: this pipeline must end
+
+A pipeline that was paused and goes on may find its lease lost. What it does before it notices may be done
+twice; its cursor is not saved any more.
+"""
+
+import secrets
+import socket
+import time
+from threading import Event, Thread
+
+from bucketwire.config import CONSUMER
+from bucketwire.errors import Unavailable
+from bucketwire.log import get_logger
+from bucketwire.metabase.base import Cursors
+
+SECONDS = 5.0
+KEEP_EVERY_SECONDS = 1.0
+LOOK_EVERY_SECONDS = 0.5
+
+log = get_logger("pipeline")
+
+
+def new_holder() -> str:
+    """A name for this pipeline that no other has."""
+    return f"{socket.gethostname()}-{secrets.token_hex(8)}"
+
+
+class Lease:
+    """The lease of one pipeline."""
+
+    def __init__(self, cursors: Cursors, holder: str) -> None:
+        self._cursors = cursors
+        self._holder = holder
+        self._kept_at = 0.0
+        self._taken = False
+        """Somebody else has it."""
+        self._released = Event()
+        self._thread = Thread(target=self._keep, name="lease", daemon=True)
+
+    def wait(self, stopping: Event) -> bool:
+        """Block until the lease is ours; false when the wait was ended by `stopping`."""
+        told = False
+        while not self._took():
+            if not told:
+                log.info("pipeline_stands_by")
+                told = True
+            if stopping.wait(LOOK_EVERY_SECONDS):
+                return False
+        self._thread.start()
+        return True
+
+    def is_lost(self) -> bool:
+        """Whether somebody else may be at work by now."""
+        return self._taken or time.monotonic() - self._kept_at > SECONDS
+
+    def release(self) -> None:
+        """Let another have it at once."""
+        self._released.set()
+        if self._thread.is_alive():
+            self._thread.join(KEEP_EVERY_SECONDS)
+        try:
+            self._cursors.lease(CONSUMER, self._holder, 0)
+        except Unavailable as error:
+            log.warning("lease_not_released", reason=error.message)
+
+    def _took(self) -> bool:
+        asked_at = time.monotonic()
+        try:
+            ours = self._cursors.lease(CONSUMER, self._holder, SECONDS)
+        except Unavailable as error:
+            log.warning("lease_not_kept", reason=error.message)
+            return False
+        if ours:
+            self._kept_at = asked_at
+        self._taken = not ours
+        return ours
+
+    def _keep(self) -> None:
+        while not self._released.wait(KEEP_EVERY_SECONDS):
+            self._took()

@@ -1,0 +1,160 @@
+"""When messages are tried no more, and what happens when a topic keeps failing."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from bucketwire.config import PipelineSettings
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Letters, Slice, TopicHealth
+from bucketwire.metrics import PUBLISH_CRITICAL
+from bucketwire.pipeline.deliver import SliceDelivery
+from bucketwire.pipeline.redeliver import redeliver_topics
+from bucketwire.pipeline.worker import Worker, make_worker
+from services.http_endpoint import HttpEndpoint, Mode
+
+Subscribe = Callable[..., str]
+Write = Callable[..., None]
+
+
+@pytest.fixture
+def worker(settings: PipelineSettings, metabase: Metabase) -> Iterator[Worker]:
+    made = make_worker(settings, metabase)
+    yield made
+    made.threads.shutdown()
+
+
+def deliver(worker: Worker, metabase: Metabase) -> None:
+    start = metabase.changes.start()
+    changes = list(metabase.changes.read(Slice(start, metabase.changes.head(start, 100_000))))
+    SliceDelivery(worker).run(changes)
+
+
+def fail_once_more(worker: Worker, metabase: Metabase, arn: str) -> None:
+    """Let the topic's pause be over, and try."""
+    health = metabase.queue.unhealthy()[arn]
+    metabase.queue.report(TopicHealth(arn, health.failures, 0, health.reason))
+    redeliver_topics(worker, [arn])
+
+
+def reasons(metabase: Metabase) -> list[str]:
+    return [letter.reason for letter in metabase.queue.letters(Letters(), 100)]
+
+
+def test_everything_behind_a_dead_topic_ends_after_max_retries(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    arn = subscribe(endpoint.url, max_retries="2", retry_sleep_duration="0")
+    endpoint.mode = Mode.REFUSE
+    write(20)
+    deliver(worker, metabase)
+    for _ in range(2):
+        assert reasons(metabase) == []
+        time.sleep(0.2)  # the pause of a message that was tried
+        fail_once_more(worker, metabase, arn)
+    assert len(reasons(metabase)) == 20
+    assert set(reasons(metabase)) == {"max_retries reached: HTTP 503"}
+    assert metabase.queue.pending(arn, after=0, limit=10) == []
+
+
+def test_what_waits_longer_than_its_time_to_live_is_a_dead_letter_though_it_was_never_tried(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    arn = subscribe(endpoint.url, time_to_live="1")
+    metabase.queue.report(TopicHealth(arn, 1, 0, "HTTP 503"))
+    write(3)
+    deliver(worker, metabase)
+    time.sleep(1.1)
+    assert redeliver_topics(worker, [arn]).buried == 3
+    assert endpoint.attempts == 0
+    assert all(reason.startswith("time_to_live is over") for reason in reasons(metabase))
+
+
+def test_the_servers_policy_is_for_topics_that_have_none(
+    settings: PipelineSettings,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Subscribe,
+    write: Write,
+) -> None:
+    worker = make_worker(dataclasses.replace(settings, time_to_live_seconds=1), metabase)
+    arn, patient = subscribe(endpoint.url), subscribe(endpoint.url, "patient", time_to_live="3600")
+    for each in (arn, patient):
+        metabase.queue.report(TopicHealth(each, 1, 0, "HTTP 503"))
+    endpoint.mode = Mode.REFUSE
+    write(1)
+    write(1, "patient")
+    deliver(worker, metabase)
+    time.sleep(1.1)
+    redeliver_topics(worker, [arn, patient])
+    assert len(reasons(metabase)) == 1
+    assert len(metabase.queue.pending(patient, after=0, limit=10)) == 1
+
+
+def test_a_topic_without_an_endpoint_keeps_its_messages_until_it_has_one(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    arn = subscribe("")
+    write(3)
+    deliver(worker, metabase)
+    assert len(metabase.queue.pending(arn, after=0, limit=10)) == 3
+    assert metabase.queue.unhealthy()[arn].reason == "topic videos has no push-endpoint"
+    found = metabase.topics.get(arn)
+    assert found is not None
+    metabase.topics.put(msgspec.structs.replace(found, attributes={"push-endpoint": endpoint.url}))
+    metabase.queue.report(TopicHealth(arn, 1, 0, ""))
+    assert redeliver_topics(worker, [arn]).delivered == 3
+
+
+def test_a_full_queue_turns_what_comes_into_dead_letters(
+    settings: PipelineSettings,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Subscribe,
+    write: Write,
+) -> None:
+    worker = make_worker(dataclasses.replace(settings, queue_limit_bytes=1000), metabase)
+    arn = subscribe(endpoint.url)
+    metabase.queue.report(TopicHealth(arn, 1, 10**19 // 2, "HTTP 503"))
+    write(3)
+    deliver(worker, metabase)
+    assert (len(metabase.queue.pending(arn, after=0, limit=10)), reasons(metabase)) == (3, [])
+    worker.full._looked_at = float("-inf")
+    write(2, first=3)
+    deliver(worker, metabase)
+    assert set(reasons(metabase)) == {"the queue of the topic is full"}
+    assert {letter.message.key for letter in metabase.queue.letters(Letters(), 10)} >= {
+        "videos/3",
+        "videos/4",
+    }
+
+
+def test_an_alarm_is_raised_once_behind_the_ladder_and_the_retries_go_on(
+    settings: PipelineSettings,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    other_endpoint: HttpEndpoint,
+    subscribe: Subscribe,
+    write: Write,
+) -> None:
+    worker = make_worker(dataclasses.replace(settings, alert_url=other_endpoint.url), metabase)
+    arn = subscribe(endpoint.url, retry_sleep_duration="0")
+    endpoint.mode = Mode.REFUSE
+    write(1)
+    deliver(worker, metabase)
+    raised = PUBLISH_CRITICAL._value.get()
+    for _ in range(6):
+        time.sleep(0.2)  # the pause of the message
+        fail_once_more(worker, metabase, arn)
+    assert PUBLISH_CRITICAL._value.get() == raised + 1
+    (alert,) = other_endpoint.events()
+    assert alert.decoded == {
+        "event": "bucket_eventing_publish_critical",
+        "topic": arn,
+        "failures": 5,
+        "reason": "HTTP 503",
+    }
+    assert endpoint.attempts == 7

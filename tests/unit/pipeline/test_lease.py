@@ -1,0 +1,101 @@
+"""One pipeline at a time."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bucketwire.config import CONSUMER
+from bucketwire.errors import Unavailable
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Cursors, Metabase
+from bucketwire.pipeline import lease as lease_module
+from bucketwire.pipeline.lease import Lease, new_holder
+from wire import until
+
+
+@pytest.fixture
+def metabase(tmp_path: Path) -> Iterator[Metabase]:
+    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_module, "KEEP_EVERY_SECONDS", 0.02)
+    monkeypatch.setattr(lease_module, "LOOK_EVERY_SECONDS", 0.02)
+
+
+def test_no_two_pipelines_have_the_same_name() -> None:
+    assert new_holder() != new_holder()
+
+
+def test_the_second_stands_by_until_the_first_lets_go(metabase: Metabase) -> None:
+    first, second = Lease(metabase.cursors, "first"), Lease(metabase.cursors, "second")
+    assert first.wait(threading.Event())
+    took = threading.Event()
+
+    def stand_by() -> None:
+        if second.wait(threading.Event()):
+            took.set()
+
+    waiting = threading.Thread(target=stand_by)
+    waiting.start()
+    assert not took.wait(0.2)
+    assert not first.is_lost()
+    first.release()
+    assert took.wait(10)
+    waiting.join()
+    assert not second.is_lost()
+    second.release()
+
+
+def test_a_standby_can_be_stopped(metabase: Metabase) -> None:
+    first = Lease(metabase.cursors, "first")
+    first.wait(threading.Event())
+    stopping = threading.Event()
+    stopping.set()
+    assert not Lease(metabase.cursors, "second").wait(stopping)
+    first.release()
+
+
+def test_a_lease_that_another_has_taken_is_lost(metabase: Metabase) -> None:
+    paused = Lease(metabase.cursors, "paused")
+    paused.wait(threading.Event())
+    paused._released.set()  # it keeps nothing any more, as if it were stopped
+    paused._thread.join()
+    metabase.cursors.lease(CONSUMER, "paused", 0)
+    other = Lease(metabase.cursors, "other")
+    assert other.wait(threading.Event())
+    assert not paused._took()
+    assert paused.is_lost()
+    assert not metabase.cursors.save(CONSUMER, "9", 1, "paused")
+    other.release()
+
+
+class Away:
+    """The cursors of a metabase that is away after the first answer."""
+
+    def __init__(self, cursors: Cursors) -> None:
+        self._cursors = cursors
+        self.asked = 0
+
+    def lease(self, consumer: str, holder: str, seconds: float) -> bool:
+        self.asked += 1
+        if self.asked > 1:
+            raise Unavailable("away")
+        return self._cursors.lease(consumer, holder, seconds)
+
+
+def test_a_lease_that_cannot_be_kept_in_time_is_lost(
+    metabase: Metabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "SECONDS", 0.2)
+    away = Away(metabase.cursors)
+    kept = Lease(away, "first")  # type: ignore[arg-type]
+    assert kept.wait(threading.Event())
+    until(kept.is_lost, 10, lambda: "it is still held")
+    assert away.asked > 1
+    kept.release()
