@@ -6,7 +6,7 @@ INSTALLED := .venv/installed
 MINUTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check fix golden docs bench services lock clean
+.PHONY: help up test check fix golden docs bench chaos services lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | \
@@ -38,7 +38,10 @@ docs: $(INSTALLED) ## Write docs/reference anew from the code
 bench: $(INSTALLED) ## Measure latency and throughput on this machine
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
-services: ## Install the servers that the tests start: PostgreSQL, from Debian's packages
+chaos: $(INSTALLED) ## Break things on purpose for MINUTES, and look for lost events (SEED=n repeats a run)
+	PYTHONPATH=tests $(BIN)/python -m chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+services: ## Install the servers that the tests start: PostgreSQL, RabbitMQ (Debian), Kafka (Maven)
 	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then \
 	  echo "PostgreSQL is here already"; \
 	elif command -v apt-get >/dev/null; then \
@@ -48,6 +51,16 @@ services: ## Install the servers that the tests start: PostgreSQL, from Debian's
 	else \
 	  echo "Install PostgreSQL 14 or newer, with initdb on the PATH"; exit 1; \
 	fi
+	@if command -v rabbitmq-server >/dev/null || ls /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server >/dev/null 2>&1; then \
+	  echo "RabbitMQ is here already"; \
+	elif command -v apt-get >/dev/null; then \
+	  echo "Installing the Debian package rabbitmq-server"; \
+	  run=; test "$$(id -u)" = 0 || run=sudo; \
+	  $$run apt-get update -qq && $$run apt-get install -y -qq --no-install-recommends rabbitmq-server; \
+	else \
+	  echo "Install RabbitMQ 3.10 or newer, with rabbitmq-server and epmd on the PATH"; exit 1; \
+	fi
+	@tests/services/kafka/fetch
 
 lock: $(INSTALLED) ## Choose newer versions of all dependencies
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \

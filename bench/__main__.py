@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.compose import measured as composing
 from bench.receiver import RunningReceiver, running_receiver
 from bucketwire.event.change import Origin, decode_change
 from bucketwire.event.compose import compose
@@ -175,6 +176,7 @@ MEASURES = {
     "start": start,
     "idle": idle,
     "latency": latency,
+    "compose": lambda _: composing(),
     "drain": drain,
     "puts": puts,
     "large": large,

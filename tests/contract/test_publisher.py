@@ -10,8 +10,11 @@ from bucketwire.event.message import Message
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered, Publisher, Retry
 from bucketwire.publish.connections import Connections
+from contract.destinations.amqp import AmqpDestination
 from contract.destinations.base import Destination
 from contract.destinations.http import HttpDestination
+from contract.destinations.kafka import KafkaDestination
+from contract.destinations.pubsub import PubsubDestination
 from factories import message
 from services.http_endpoint import Mode
 
@@ -19,7 +22,12 @@ LONG_SECONDS = 30.0
 SHORT_SECONDS = 0.3
 
 
-DESTINATIONS: dict[str, type[Destination]] = {"http": HttpDestination}
+DESTINATIONS: dict[str, type[Destination]] = {
+    "http": HttpDestination,
+    "amqp": AmqpDestination,
+    "kafka": KafkaDestination,
+    "pubsub": PubsubDestination,
+}
 FAILURES = [(name, mode) for name, kind in DESTINATIONS.items() for mode in kind.failures]
 
 

@@ -7,7 +7,7 @@ from bucketwire.event.topic import Topic
 from bucketwire.publish.base import Publisher
 from bucketwire.publish.connections import Connections
 
-SCHEMES = ("http", "https")
+SCHEMES = ("http", "https", "amqp", "amqps", "kafka", "pubsub")
 
 
 def open_publisher(topic: Topic, connections: Connections) -> Publisher:
@@ -23,6 +23,18 @@ def publisher_kind(scheme: str, name: str) -> Callable[[Topic, Connections], Pub
                 from bucketwire.publish.http import HttpPublisher
 
                 return HttpPublisher
+            case "amqp" | "amqps":
+                from bucketwire.publish.amqp import AmqpPublisher
+
+                return AmqpPublisher
+            case "kafka":
+                from bucketwire.publish.kafka import KafkaPublisher
+
+                return KafkaPublisher
+            case "pubsub":
+                from bucketwire.publish.pubsub import PubsubPublisher
+
+                return PubsubPublisher
     except ImportError as problem:
         extra = "amqp" if scheme == "amqps" else scheme
         raise ConfigError(
