@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from bucketwire.gateway.readiness import ReadyState
 from gateway.in_process import InProcess, signed_headers
 from gateway.running import ROOT
 
@@ -19,13 +20,21 @@ def test_live_and_metrics_are_there_for_anyone(app: InProcess) -> None:
 
 
 def test_ready_tells_the_reason_when_it_is_not(tmp_path: Path) -> None:
-    reasons: list[str | None] = [None, "the pipeline is not running"]
-    app = InProcess(tmp_path, ready=lambda: reasons.pop(0))
-    assert app.send("GET", "/-/ready").status == 200
+    states = [ReadyState(), ReadyState("the pipeline is not running")]
+    app = InProcess(tmp_path, ready=lambda: states.pop(0))
+    assert app.send("GET", "/-/ready").body == b'{"ready":true}'
     answered = app.send("GET", "/-/ready")
     app.close()
     assert answered.status == 503
     assert msgspec.json.decode(answered.body) == {"ready": False, "reason": "the pipeline is not running"}
+
+
+def test_a_warning_does_not_take_the_gateway_out_of_service(tmp_path: Path) -> None:
+    app = InProcess(tmp_path, ready=lambda: ReadyState(warning="the pipeline is 100 h behind"))
+    answered = app.send("GET", "/-/ready")
+    app.close()
+    assert answered.status == 200
+    assert msgspec.json.decode(answered.body) == {"ready": True, "warning": "the pipeline is 100 h behind"}
 
 
 def test_a_request_is_one_log_line_without_secrets(app: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,6 @@ def test_the_clock_sweeps_and_ends_with_its_gateway(metabase: Metabase, blobs: B
     name = write(blobs)
     metabase.objects.put("media", new_object("a", blob=name), Operation.PUT, origin())
     metabase.objects.delete("media", "a", origin(), missing_transmits=False)
-    with housekeeping(metabase, blobs, 0.01):
+    with housekeeping(metabase, blobs, 0.01, 168):
         until(lambda: not exists(blobs, name), 10, lambda: "not swept")
     assert "housekeeping" not in [thread.name for thread in threading.enumerate()]

@@ -1,0 +1,160 @@
+"""Changes that the pipeline does not read in time: said in the log, in /-/ready and in the metrics."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bucketwire.blobs import Blobs
+from bucketwire.config import CONSUMER
+from bucketwire.event.name import Operation
+from bucketwire.gateway import readiness, retention
+from bucketwire.gateway.housekeeping import housekeeping
+from bucketwire.gateway.metrics import metrics_page
+from bucketwire.gateway.readiness import LOST, Readiness, look
+from bucketwire.gateway.retention import HOUR_NS, enforce_retention, pipeline_lag
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase
+from factories import new_object, origin, rule
+from wire import until
+
+
+class Log:
+    """Keeps what is critical."""
+
+    def __init__(self) -> None:
+        self.alarms: list[dict[str, Any]] = []
+
+    def critical(self, event: str, **fields: Any) -> None:
+        self.alarms.append({"event": event, **fields})
+
+
+class Clock:
+    """A clock that is some hours ahead, or more."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def __init__(self) -> None:
+        self.ahead_hours = 0
+
+    def time_ns(self) -> int:
+        return time.time_ns() + self.ahead_hours * HOUR_NS
+
+
+@pytest.fixture
+def metabase(tmp_path: Path) -> Iterator[Metabase]:
+    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    opened.buckets.create("media", "owner-1", "us-east-1")
+    opened.rules.edit("media", lambda _: [rule()])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    kept = Log()
+    monkeypatch.setattr(retention, "get_logger", lambda _part: kept)
+    return kept
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    ours = Clock()
+    monkeypatch.setattr(retention, "time", ours)
+    monkeypatch.setattr(readiness, "time", ours)
+    return ours
+
+
+def write(metabase: Metabase, *keys: str) -> None:
+    for key in keys:
+        metabase.objects.put("media", new_object(key), Operation.PUT, origin())
+
+
+def alive(metabase: Metabase, clock: Clock) -> None:
+    """The pipeline reports, where it is."""
+    offset = metabase.cursors.load(CONSUMER) or metabase.changes.start()
+    metabase.cursors.save(CONSUMER, offset, clock.time_ns())
+
+
+def test_changes_younger_than_the_retention_stay(metabase: Metabase, log: Log, clock: Clock) -> None:
+    write(metabase, "a", "b")
+    clock.ahead_hours = 167
+    enforce_retention(metabase, 168)
+    assert pipeline_lag(metabase).changes == 2
+    assert log.alarms == []
+
+
+def test_changes_that_were_read_go_without_an_alarm(metabase: Metabase, log: Log, clock: Clock) -> None:
+    write(metabase, "a", "b")
+    metabase.cursors.save(CONSUMER, metabase.changes.head(metabase.changes.start(), 10), 1)
+    clock.ahead_hours = 169
+    enforce_retention(metabase, 168)
+    lag = pipeline_lag(metabase)
+    assert (lag.changes, lag.lost, log.alarms) == (0, False, [])
+
+
+@pytest.mark.parametrize("ran", [True, False], ids=["a pipeline that ran", "a pipeline that never ran"])
+def test_a_loss_is_an_alarm_and_stays_one_until_it_is_accepted(
+    metabase: Metabase, log: Log, clock: Clock, *, ran: bool
+) -> None:
+    if ran:
+        alive(metabase, clock)
+    write(metabase, "a", "b")
+    clock.ahead_hours = 169
+    enforce_retention(metabase, 168)
+    enforce_retention(metabase, 168)
+    assert [each["event"] for each in log.alarms] == ["changes_lost_to_retention"] * 2
+    assert pipeline_lag(metabase).lost
+    assert b"bucketwire_changes_lost 1.0" in metrics_page(metabase)
+    metabase.cursors.save(CONSUMER, metabase.changes.start(), 1)
+    enforce_retention(metabase, 168)
+    assert len(log.alarms) == 2
+    assert b"bucketwire_changes_lost 0.0" in metrics_page(metabase)
+
+
+def test_ready_warns_at_half_the_retention_and_fails_when_changes_are_lost(
+    metabase: Metabase, log: Log, clock: Clock
+) -> None:
+    alive(metabase, clock)
+    write(metabase, "a")
+    assert look(metabase, 100).page() == {"ready": True}
+    clock.ahead_hours = 60
+    alive(metabase, clock)
+    assert look(metabase, 100).page() == {
+        "ready": True,
+        "warning": "the pipeline is 60 h behind: changes are kept for 100 h",
+    }
+    clock.ahead_hours = 101
+    alive(metabase, clock)
+    enforce_retention(metabase, 100)
+    assert look(metabase, 100).page() == {"ready": False, "reason": LOST}
+    assert log.alarms
+
+
+def test_ready_tells_a_pipeline_that_starts_from_one_that_is_silent(metabase: Metabase, clock: Clock) -> None:
+    assert look(metabase, 100).reason == "the pipeline is starting"
+    alive(metabase, clock)
+    assert look(metabase, 100).reason is None
+    clock.ahead_hours = 1
+    assert look(metabase, 100).reason == "the pipeline has not reported for 3600 s"
+
+
+def test_the_metabase_is_not_asked_at_each_request(metabase: Metabase, clock: Clock) -> None:
+    alive(metabase, clock)
+    asked: list[Metabase] = []
+    original = metabase.check
+    metabase.check = lambda: (asked.append(metabase), original())[1]  # type: ignore[method-assign]
+    ready = Readiness(metabase, 100)
+    assert {ready() for _ in range(5)} == {ready()}
+    assert len(asked) < 5
+
+
+@pytest.mark.usefixtures("log")
+def test_the_gateway_trims_by_itself(metabase: Metabase, clock: Clock, tmp_path: Path) -> None:
+    write(metabase, "a")
+    start = metabase.changes.start()
+    clock.ahead_hours = 2
+    with housekeeping(metabase, Blobs(f"file://{tmp_path}/objects"), 0.01, 1):
+        until(lambda: metabase.changes.start() != start, 10, lambda: "not trimmed")
