@@ -8,22 +8,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.amqp import measure_amqp
 from bench.compose import measured as composing
+from bench.fill import fill
+from bench.http_publisher import measure_http
+from bench.kafka import measure_kafka
+from bench.pubsub import measure_pubsub
 from bench.receiver import RunningReceiver, running_receiver
-from bucketwire.event.change import Origin, decode_change
+from bucketwire.event.change import decode_change
 from bucketwire.event.compose import compose
 from bucketwire.event.dialect import AWS
 from bucketwire.event.installation import Installation
-from bucketwire.event.name import Operation
 from bucketwire.event.rule import matching
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import NewObject, Slice
+from bucketwire.metabase.values import Slice
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered
 from bucketwire.publish.connections import Connections
@@ -118,13 +121,13 @@ def drain(system: System) -> Iterator[tuple[str, str, str]]:
     """A queue of changes to a local receiver: the plain loop first, then Spark, on the same rows."""
     with running_receiver("times") as receiver, _metabase(system) as metabase:
         system.subscribe("drain", "drain", receiver.url + "/")
-        _fill(metabase, "drain", 2_000)
+        fill(metabase, "drain", 2_000)
         receiver.wait_for(2_000, 60)
         time.sleep(2)
         receiver.reset()
         system.pause("pipeline")
         first = metabase.changes.head(metabase.changes.start(), 10**9)
-        _fill(metabase, "drain", QUEUED)
+        fill(metabase, "drain", QUEUED)
         floor = _floor(metabase, first)
         receiver.reset()
         began = time.monotonic()
@@ -181,6 +184,10 @@ MEASURES = {
     "puts": puts,
     "large": large,
     "postgres": postgres,
+    "http": lambda _: measure_http(),
+    "amqp": lambda _: measure_amqp(),
+    "kafka": measure_kafka,
+    "pubsub": lambda _: measure_pubsub(),
 }
 
 
@@ -221,18 +228,6 @@ def _floor(metabase: Metabase, first: str) -> float:
     for _, publisher in publishers.values():
         publisher.close()
     return posted / (time.monotonic() - began)
-
-
-def _fill(metabase: Metabase, bucket: str, count: int) -> None:
-    """Commit objects as the gateway does, without HTTP before it."""
-    origin = Origin("bench", "127.0.0.1", "0" * 16, "host")
-
-    def put(number: int) -> None:
-        new = NewObject(f"fill/{number}", 1024, "0" * 32, "bench", inline=b"x" * 1024)
-        metabase.objects.put(bucket, new, Operation.PUT, origin)
-
-    with ThreadPoolExecutor(32) as pool:
-        list(pool.map(put, range(count)))
 
 
 @contextmanager

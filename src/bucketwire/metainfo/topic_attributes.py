@@ -79,6 +79,11 @@ def _is_path(text: str) -> bool:
     return text.startswith("/") and text.isprintable() and len(text) <= _MAX_CHARACTERS
 
 
+def _is_token_endpoint(text: str) -> bool:
+    parts = _split(text)
+    return parts is not None and parts.scheme in {"http", "https"} and bool(parts.hostname) and _is_text(text)
+
+
 def _is_broker_list(text: str) -> bool:
     found = [_BROKER.fullmatch(each.strip()) for each in text.split(",")]
     return len(text) <= _MAX_CHARACTERS and all(
@@ -174,6 +179,16 @@ ATTRIBUTES = {
             default="PLAIN",
             schemes=_KAFKA,
         ),
+        Attribute("client-certificate-location", "an absolute path", _is_path, "none", _KAFKA),
+        Attribute("client-key-location", "an absolute path", _is_path, "none", _KAFKA),
+        Attribute(
+            "oauth-token-endpoint",
+            "a URL that starts with https:// or http://",
+            _is_token_endpoint,
+            "none",
+            _KAFKA,
+        ),
+        Attribute("oauth-scope", _TEXT, _is_text, "none", _KAFKA),
         Attribute("user-name", _TEXT, _is_text, "that of push-endpoint", _WITH_LOGIN, secret=True),
         Attribute("password", _TEXT, _is_text, "that of push-endpoint", _WITH_LOGIN, secret=True),
     )
