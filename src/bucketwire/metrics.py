@@ -1,6 +1,8 @@
 """What the pipeline counts. Several processes count together: the supervisor sets
 PROMETHEUS_MULTIPROC_DIR before anything here is imported."""
 
+from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Iterable
 
 from prometheus_client import Counter, Histogram
@@ -25,6 +27,15 @@ def count_messages(outcome: str, messages: int) -> None:
 
 
 def observe_deliveries(committed_at_ns: Iterable[int], now_ns: int) -> None:
-    """Observe messages that were acknowledged now."""
-    for committed in committed_at_ns:
-        DELIVERY.observe(max(0.0, (now_ns - committed) / 1e9))
+    """Observe messages that were acknowledged now.
+
+    The client library observes one value at a time, which costs as much as publishing does. Here a bucket of
+    the histogram grows once a call.
+    """
+    seconds = [max(0.0, (now_ns - committed) / 1e9) for committed in committed_at_ns]
+    if not seconds:
+        return
+    bounds = DELIVERY._upper_bounds  # noqa: SLF001
+    for place, count in Counts(bisect_left(bounds, each) for each in seconds).items():
+        DELIVERY._buckets[place].inc(count)  # noqa: SLF001
+    DELIVERY._sum.inc(sum(seconds))  # noqa: SLF001

@@ -93,10 +93,15 @@ class Rule(msgspec.Struct, frozen=True):
 
     def subscribes(self, change: ObjectChange) -> bool:
         """Whether the change is one of the rule's events, whatever the object."""
-        if any(pattern_accepts(pattern, change.operation) for pattern in self.events):
+        if _covers(self.events, change.operation):
             return True
         expiry = expiry_name(change)
-        return expiry is not None and any(pattern_accepts(pattern, expiry) for pattern in self.events)
+        return expiry is not None and _covers(self.events, expiry)
+
+
+@lru_cache(maxsize=4096)
+def _covers(patterns: tuple[str, ...], event_name: str) -> bool:
+    return any(pattern_accepts(pattern, event_name) for pattern in patterns)
 
 
 def transmit(change: ObjectChange, rules: Iterable[Rule]) -> bool:

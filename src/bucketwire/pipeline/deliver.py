@@ -13,6 +13,7 @@ batch: the position stays.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -83,8 +84,13 @@ class SliceDelivery:
         """Deliver, park or bury every message of these changes."""
         self._worker.router.refresh()
         tally = Tally()
-        for groups in self._groups(changes):
-            tally += self._dispatch(groups)
+        under_way: Future[Tally] | None = None
+        for groups in self._groups(changes):  # one portion is composed while the one before is on the wire
+            if under_way is not None:
+                tally += under_way.result()
+            under_way = self._worker.threads.submit(self._dispatch, groups)
+        if under_way is not None:
+            tally += under_way.result()
         self._worker.publishers.shrink()
         tally.count()
         if tally.messages:
