@@ -56,3 +56,12 @@ def test_of_many_who_ask_at_once_one_gets_it(metabase: Metabase) -> None:
     for thread in threads:
         thread.join()
     assert len(got) == 1
+
+
+def test_the_holder_of_a_lease_is_known_as_long_as_it_lasts(metabase: Metabase) -> None:
+    assert metabase.cursors.holder("pipeline") is None
+    metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.holder("pipeline") == "first"
+    assert metabase.cursors.holder("other consumer") is None
+    metabase.cursors.lease("pipeline", "first", 0)
+    assert metabase.cursors.holder("pipeline") is None

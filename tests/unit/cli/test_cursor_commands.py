@@ -1,8 +1,11 @@
 """`bucketwire cursor`, beside a metabase that is open."""
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +88,12 @@ def test_skip_does_not_take_the_cursor_from_a_pipeline(
     assert code == 1
     assert "the pipeline host-1 is running: stop it first" in err
     assert shown(run)["trimmed"]
+
+
+def test_a_pipeline_that_has_lost_changes_ends_with_one_line(written: Metabase, tmp_path: Path) -> None:
+    written.changes.trim_before(time.time_ns())
+    command = [sys.executable, "-m", "bucketwire", "pipeline", "--data", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    (line,) = ended.stderr.splitlines()
+    assert line.endswith("were trimmed before they were read: see `bucketwire cursor`")
