@@ -61,6 +61,11 @@ services: ## Install the servers that the tests start: PostgreSQL, RabbitMQ (Deb
 	  echo "Install RabbitMQ 3.10 or newer, with rabbitmq-server and epmd on the PATH"; exit 1; \
 	fi
 	@tests/services/kafka/fetch
+	@if ls "$$(gcloud info --format='value(installation.sdk_root)' 2>/dev/null)/platform/pubsub-emulator" >/dev/null 2>&1; then \
+	  echo "The Pub/Sub emulator is here already"; \
+	else \
+	  echo "For the tests of Pub/Sub: gcloud components install pubsub-emulator"; \
+	fi
 
 lock: $(INSTALLED) ## Choose newer versions of all dependencies
 	$(BIN)/uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
