@@ -113,7 +113,7 @@ def _watch(queries: Sequence[StreamingQuery], stopping: Event, lease: Lease) -> 
     parent = os.getppid()
     while not stopping.wait(LOOK_EVERY_SECONDS) and os.getppid() == parent:
         if lease.is_lost():
-            raise Unavailable("another pipeline has taken over, or the metabase was away for too long")
+            raise Unavailable("another pipeline has taken over")
         for query in queries:
             if not query.isActive:
                 raise Unavailable(f"the query {query.name} has ended: {_cause(query)}")

@@ -2,15 +2,14 @@
 
     wait      until nobody else has it; a standby is ready to run, so that it takes over within seconds
     keep      in a thread, again and again
-    is_lost   somebody else has it, or it could not be kept in time: this pipeline must end
+    is_lost   somebody else has it: this pipeline must end
 
-A pipeline that was paused and goes on may find its lease lost. What it does before it notices may be done
-twice; its cursor is not saved any more.
+A pipeline that was paused, or cut off from the metabase, may find its lease lost when it goes on. What it did
+before it noticed may be done twice; its cursor is not saved any more. If nobody has taken it, it is kept.
 """
 
 import secrets
 import socket
-import time
 from threading import Event, Thread
 
 from bucketwire.config import CONSUMER
@@ -36,9 +35,7 @@ class Lease:
     def __init__(self, cursors: Cursors, holder: str) -> None:
         self._cursors = cursors
         self._holder = holder
-        self._kept_at = 0.0
         self._taken = False
-        """Somebody else has it."""
         self._released = Event()
         self._thread = Thread(target=self._keep, name="lease", daemon=True)
 
@@ -55,8 +52,8 @@ class Lease:
         return True
 
     def is_lost(self) -> bool:
-        """Whether somebody else may be at work by now."""
-        return self._taken or time.monotonic() - self._kept_at > SECONDS
+        """Whether somebody else has it by now."""
+        return self._taken
 
     def release(self) -> None:
         """Let another have it at once."""
@@ -69,14 +66,11 @@ class Lease:
             log.warning("lease_not_released", reason=error.message)
 
     def _took(self) -> bool:
-        asked_at = time.monotonic()
         try:
             ours = self._cursors.lease(CONSUMER, self._holder, SECONDS)
         except Unavailable as error:
             log.warning("lease_not_kept", reason=error.message)
             return False
-        if ours:
-            self._kept_at = asked_at
         self._taken = not ours
         return ours
 

@@ -76,26 +76,30 @@ def test_a_lease_that_another_has_taken_is_lost(metabase: Metabase) -> None:
 
 
 class Away:
-    """The cursors of a metabase that is away after the first answer."""
+    """The cursors of a metabase that is away when it is told to be."""
 
     def __init__(self, cursors: Cursors) -> None:
         self._cursors = cursors
-        self.asked = 0
+        self.away = False
+        self.refused = 0
 
     def lease(self, consumer: str, holder: str, seconds: float) -> bool:
-        self.asked += 1
-        if self.asked > 1:
+        if self.away:
+            self.refused += 1
             raise Unavailable("away")
         return self._cursors.lease(consumer, holder, seconds)
 
 
-def test_a_lease_that_cannot_be_kept_in_time_is_lost(
+def test_a_lease_that_ran_out_while_the_metabase_was_away_is_kept_if_nobody_took_it(
     metabase: Metabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease_module, "SECONDS", 0.2)
-    away = Away(metabase.cursors)
-    kept = Lease(away, "first")  # type: ignore[arg-type]
+    monkeypatch.setattr(lease_module, "SECONDS", 0.05)
+    cursors = Away(metabase.cursors)
+    kept = Lease(cursors, "first")  # type: ignore[arg-type]
     assert kept.wait(threading.Event())
-    until(kept.is_lost, 10, lambda: "it is still held")
-    assert away.asked > 1
+    cursors.away = True
+    until(lambda: cursors.refused > 5, 10, lambda: "it does not ask")
+    cursors.away = False
+    until(lambda: metabase.cursors.holder(CONSUMER) == "first", 10, lambda: "it was not taken again")
+    assert not kept.is_lost()
     kept.release()

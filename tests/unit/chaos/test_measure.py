@@ -1,0 +1,54 @@
+"""How long recovery took: measured where it can be seen, and said where it cannot."""
+
+import pytest
+from chaos.history import Injury
+from chaos.measure import Delay, percentile, recoveries, undisturbed
+from chaos.plan import Kind
+
+KILLED = Injury(Kind.KILL_WORKER, 100.0, 100.0)
+FAST, SLOW = 0.05, 3.0
+
+
+def delays(slow_until: float, first: float = 90.0, last: float = 130.0) -> list[Delay]:
+    """One write a tenth of a second; those from 100 s on are slow for a while."""
+    times = [first + number / 10 for number in range(int((last - first) * 10))]
+    return [(at, SLOW if 100.0 <= at < slow_until else FAST) for at in times]
+
+
+def seconds(found: list[Delay], *injuries: Injury) -> float | None:
+    return recoveries(found, injuries, ends_at=130.0)[0].seconds
+
+
+def test_a_fault_that_slows_nothing_is_recovered_from_at_the_next_write() -> None:
+    assert seconds(delays(slow_until=0.0), KILLED) == pytest.approx(0.0, abs=0.1)
+
+
+def test_recovery_lasts_until_no_later_write_is_slow() -> None:
+    assert seconds(delays(slow_until=104.0), KILLED) == pytest.approx(4.0, abs=0.11)
+
+
+def test_without_acknowledged_writes_nothing_has_recovered() -> None:
+    away = [each for each in delays(slow_until=0.0) if not 100.0 <= each[0] < 106.0]
+    assert seconds(away, KILLED) == pytest.approx(6.0, abs=0.11)
+
+
+def test_a_fault_that_follows_too_soon_hides_the_recovery() -> None:
+    assert seconds(delays(slow_until=104.0), KILLED, Injury(Kind.WAY_CUT, 103.0, 103.0)) is None
+
+
+def test_a_fault_within_another_hides_the_recovery_of_both() -> None:
+    outer, inner = Injury(Kind.STOP_GATEWAY, 100.0, 103.0), Injury(Kind.STOP_WORKER, 101.0, 102.0)
+    found = recoveries(delays(slow_until=0.0), [outer, inner], ends_at=130.0)
+    assert [each.seconds for each in found] == [None, None]
+
+
+def test_writes_near_a_fault_or_under_way_when_it_begins_are_disturbed() -> None:
+    found = [(90.0, 0.1), (99.95, 0.1), (103.0, 0.2), (104.9, 0.3), (105.1, 0.4)]
+    assert undisturbed(found, [KILLED, Injury(Kind.WAY_CUT, 99.0, 99.0)]) == [0.1, 0.4]
+    assert undisturbed(found, []) == [0.1, 0.1, 0.2, 0.3, 0.4]
+
+
+def test_percentiles_of_nothing_are_nothing() -> None:
+    assert percentile([], 50) == 0.0
+    assert percentile([1.0, 2.0, 3.0], 50) == 2.0
+    assert percentile([1.0, 2.0, 3.0], 99) == 3.0

@@ -1,0 +1,59 @@
+"""What a chaos run says in the end: any broken promise makes it a failure."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from chaos.check import Verdict
+from chaos.history import History, Injury, Outcome, Write
+from chaos.plan import Action, Kind
+from chaos.report import Findings, Run, failures, lines, summary, write_report
+
+WRITE = Write("media", "a.mp4", "ObjectCreated:Put", 10, 11, Outcome.ACKNOWLEDGED, "request-1")
+GOOD = Findings(
+    history=History(writes=[WRITE]),
+    injuries=[Injury(Kind.KILL_JVM, 12.0, 12.0)],
+    missed=0,
+    actions=[(Action.PUT, Outcome.ACKNOWLEDGED)],
+    edits=0,
+    ends_at=20.0,
+    verdict=Verdict(events=200, duplicates=1, required=200),
+    dead_letters=0.0,
+    still_parked=0.0,
+    problems=[],
+)
+LOST = replace(GOOD, verdict=Verdict(lost=[(WRITE, "films")]))
+
+
+def test_a_run_without_findings_has_passed() -> None:
+    assert failures(GOOD) == []
+    told = summary(Run(7, 2.0, "sqlite", ["amqp"], GOOD))
+    assert (told["passed"], told["seed"], told["duplicates_percent"]) == (True, 7, 0.5)
+    assert lines(told)[-1] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("findings", "failure"),
+    [
+        (LOST, "lost: 1"),
+        (replace(GOOD, verdict=Verdict(different=["id-1"])), "with different bytes: 1"),
+        (replace(GOOD, verdict=Verdict(disorder=[(WRITE, WRITE)])), "out of order: 1"),
+        (replace(GOOD, history=History(strange=["films: b'?'"])), "no event at all: 1"),
+        (replace(GOOD, dead_letters=2.0), "dead letters: 2.0"),
+        (replace(GOOD, dead_letters=None), "dead letters: None"),
+        (replace(GOOD, still_parked=3.0), "still parked: 3.0"),
+        (replace(GOOD, problems=["OSError: it broke"]), "OSError: it broke"),
+    ],
+)
+def test_every_broken_promise_is_a_failure(findings: Findings, failure: str) -> None:
+    assert failures(findings) == [failure]
+    assert lines(summary(Run(7, 2.0, "sqlite", [], findings)))[-1] == "FAILED"
+
+
+def test_what_was_lost_is_told_and_kept(tmp_path: Path) -> None:
+    told = summary(Run(7, 2.0, "sqlite", [], LOST))
+    violation = "lost at films: ObjectCreated:Put media/a.mp4 (request request-1)"
+    assert f"violation  {violation}" in lines(told)
+    write_report(told, tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["violations"] == [violation]
