@@ -50,6 +50,7 @@ def test_every_action_is_done_in_buckets_of_every_versioning(hour: Schedule) -> 
 def test_kinds_that_are_not_asked_for_do_not_come() -> None:
     faults = make_schedule(7, 600, TOPICS, [Kind.KILL_WORKER, Kind.WAY_CUT]).faults
     assert {fault.kind for fault in faults} == {Kind.KILL_WORKER, Kind.WAY_CUT}
+    assert make_schedule(7, 60, TOPICS, []).faults == ()
 
 
 def test_all_is_over_when_the_run_ends(hour: Schedule) -> None:

@@ -1,0 +1,115 @@
+"""How long events took, when nothing was broken and after each fault. Pure.
+
+The delay of an event is from the acknowledgement of its write to its first receipt at a topic. A fault is
+recovered from when writes are acknowledged again and the events of all later ones are as fast as normal, for
+as long as no other fault begins. Where one begins too soon to tell, the recovery counts as not seen.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from chaos.check import RulesInForce, first_receipts
+from chaos.history import History, Injury, Outcome
+
+NORMAL_SECONDS = 0.5
+"""An event that takes longer is not delivered as on a good day."""
+AFTERMATH_SECONDS = 5.0
+"""So long after a fault, latency should be normal again."""
+LONGEST_SECONDS = 60.0
+"""What happens later is not put down to the fault."""
+SEEN_SECONDS = 0.5
+"""A recovery must hold for so long before the next fault begins."""
+
+Delay = tuple[float, float]
+"""When the write was acknowledged, and for how long its event was on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """After one fault; None when the next one came too soon to tell."""
+
+    injury: Injury
+    seconds: float | None
+
+
+def delays(history: History) -> list[Delay]:
+    """Of all events that had to come and came, in order of acknowledgement."""
+    rules = RulesInForce(history.edits)
+    received = {
+        (event.request_id, event.bucket, event.key, event.topic): event.received_at
+        for event in first_receipts(history.events).values()
+    }
+    found = [
+        (write.ended, received[place] - write.ended)
+        for write in history.writes
+        if write.outcome is Outcome.ACKNOWLEDGED
+        for topic in rules.required(write)
+        if (place := (write.request_id, write.bucket, write.key, topic)) in received
+    ]
+    return sorted(found)
+
+
+def undisturbed(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[float]:
+    """The delays of writes that were acknowledged far from any fault, in order of length."""
+    windows = _merged(sorted((injury.began, injury.ended + AFTERMATH_SECONDS) for injury in injuries))
+    begins = [began for began, _ in windows]
+
+    def disturbed(at: float, seconds: float) -> bool:
+        later = bisect_left(begins, at + max(0.0, seconds))
+        return later > 0 and windows[later - 1][1] > at
+
+    return sorted(seconds for at, seconds in found if not disturbed(at, seconds))
+
+
+def recoveries(found: Sequence[Delay], injuries: Iterable[Injury], ends_at: float) -> list[Recovery]:
+    """One for each fault, by their end. `ends_at` is the time of the last write."""
+    ordered = sorted(injuries, key=lambda injury: injury.ended)
+    return [Recovery(injury, _recovery_seconds(found, injury, ordered, ends_at)) for injury in ordered]
+
+
+def duplicates_by_fault(history: History, injuries: Iterable[Injury]) -> dict[str, int]:
+    """Duplicates, by the kind of the last fault that had begun when they came."""
+    ordered = sorted(injuries, key=lambda injury: injury.began)
+    begins = [injury.began for injury in ordered]
+    firsts = first_receipts(history.events)
+    found: Counter[str] = Counter()
+    for event in history.events:
+        if event is not firsts[event.topic, event.event_id]:
+            before = bisect_left(begins, event.received_at)
+            found[ordered[before - 1].kind if before else "none"] += 1
+    return dict(found.most_common())
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Of values in order; 0 when there are none."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
+
+
+def _recovery_seconds(
+    found: Sequence[Delay], injury: Injury, injuries: Sequence[Injury], ends_at: float
+) -> float | None:
+    others = [other for other in injuries if other is not injury]
+    if any(other.began <= injury.ended and other.ended >= injury.began for other in others):
+        return None
+    next_begin = min((other.began for other in others if other.began > injury.ended), default=ends_at)
+    until = min(next_begin, injury.ended + LONGEST_SECONDS, ends_at)
+    after = found[bisect_left(found, (injury.ended, -1.0)) : bisect_left(found, (until, -1.0))]
+    late = [number for number, (_, seconds) in enumerate(after) if seconds > NORMAL_SECONDS]
+    first_good = late[-1] + 1 if late else 0
+    if first_good >= len(after) or until - after[first_good][0] < SEEN_SECONDS:
+        return None
+    return after[first_good][0] - injury.ended
+
+
+def _merged(windows: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Overlapping windows made one."""
+    merged = list(windows[:1])
+    for (_, _), (began, ended) in pairwise(windows):
+        if began <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], ended))
+        else:
+            merged.append((began, ended))
+    return merged

@@ -1,0 +1,197 @@
+"""What a run has shown, for people and as JSON; and whether it is a failure."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.check import Verdict, first_receipts
+from chaos.history import History, Injury, Outcome, Write
+from chaos.measure import Delay, delays, duplicates_by_fault, percentile, recoveries, undisturbed
+from chaos.plan import Action
+
+SHOWN = 20
+"""Of a long list of violations, so many are told."""
+RECOVERY_TARGET_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was done, and what came of it."""
+
+    history: History
+    injuries: list[Injury]
+    missed: int
+    """Faults that hit nothing."""
+    actions: list[tuple[Action, Outcome]]
+    edits: int
+    ends_at: float
+    """When the last write was done."""
+    verdict: Verdict
+    dead_letters: float | None
+    """None when the gateway could not say."""
+    still_parked: float | None
+    problems: list[str]
+    """What went wrong in the run itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was asked for, and what was found."""
+
+    seed: int
+    minutes: float
+    metabase: str
+    brokers: Sequence[str]
+    findings: Findings
+
+
+def failures(run: Findings) -> list[str]:
+    """What makes this run a failure, in one line each; empty when every promise was kept."""
+    verdict = run.verdict
+    found = {
+        "lost": len(verdict.lost),
+        "phantom": len(verdict.phantoms),
+        "with different bytes": len(verdict.different),
+        "out of order": len(verdict.disorder),
+        "no event at all": len(run.history.strange),
+        "dead letters": run.dead_letters,
+        "still parked": run.still_parked,
+    }
+    counted = [f"{name}: {count}" for name, count in found.items() if count != 0]
+    return [*counted, *run.problems]
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """Everything worth keeping."""
+    found = run.findings
+    verdict = found.verdict
+    late = delays(found.history)
+    return {
+        "seed": run.seed,
+        "minutes": run.minutes,
+        "metabase": run.metabase,
+        "destinations": ["http", *run.brokers],
+        "passed": not failures(found),
+        "writes": dict(Counter(write.outcome for write in found.history.writes)),
+        "requests": _counted(found.actions),
+        "edits": found.edits,
+        "events": verdict.events,
+        "required": verdict.required,
+        "duplicates": verdict.duplicates,
+        "duplicates_percent": round(100 * verdict.duplicates / max(1, verdict.events), 2),
+        "duplicates_by_fault": duplicates_by_fault(found.history, found.injuries),
+        "duplicates_by_topic": _duplicates_by_topic(found.history),
+        "lost": len(verdict.lost),
+        "phantoms": len(verdict.phantoms),
+        "different_bytes": len(verdict.different),
+        "out_of_order": len(verdict.disorder),
+        "strange": found.history.strange[:SHOWN],
+        "dead_letters": found.dead_letters,
+        "still_parked": found.still_parked,
+        "faults": len(found.injuries),
+        "faults_that_hit_nothing": found.missed,
+        "latency_undisturbed_seconds": _percentiles(undisturbed(late, found.injuries)),
+        "latency_of_all_seconds": _percentiles(sorted(seconds for _, seconds in late)),
+        "recovery": _recovery_table(found, late),
+        "violations": _violations(verdict),
+        "problems": found.problems,
+    }
+
+
+def write_report(told: Mapping[str, Any], path: Path) -> None:
+    """Keep the summary."""
+    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+
+
+def lines(told: Mapping[str, Any]) -> list[str]:
+    """The summary as a person reads it."""
+    quiet = told["latency_undisturbed_seconds"]
+    table = [
+        f"  {kind:34} {row['count']:5}   {_seconds(row['p50'])}  {_seconds(row['max'])}  {row['not_seen']:8}"
+        for kind, row in told["recovery"].items()
+    ]
+    return [
+        f"seed       {told['seed']}",
+        f"writes     {_words(told['writes'])}; {told['edits']} changes of rules and endpoints",
+        f"events     {told['events']} ({told['required']} had to come)",
+        f"duplicates {told['duplicates']} ({told['duplicates_percent']} %)",
+        *(f"           {count} after: {kind}" for kind, count in told["duplicates_by_fault"].items()),
+        f"lost       {told['lost']}",
+        f"phantoms   {told['phantoms']}",
+        f"disorder   {told['out_of_order']} out of order, {told['different_bytes']} with different bytes",
+        f"queue      {told['dead_letters']} dead letters, {told['still_parked']} still parked",
+        f"latency    p50 {quiet['p50']} s, p99 {quiet['p99']} s, far from faults ({quiet['count']} events)",
+        f"faults     {told['faults']}, {told['faults_that_hit_nothing']} more hit nothing",
+        f"  {'kind':34} count   recovery p50, max   not seen",
+        *table,
+        *(f"violation  {each}" for each in told["violations"]),
+        *(f"problem    {each}" for each in told["problems"]),
+        "passed" if told["passed"] else "FAILED",
+    ]
+
+
+def _recovery_table(found: Findings, late: Sequence[Delay]) -> dict[str, dict[str, Any]]:
+    kinds: dict[str, list[float | None]] = defaultdict(list)
+    for recovery in recoveries(late, found.injuries, found.ends_at):
+        kinds[recovery.injury.kind].append(recovery.seconds)
+    kinds["all"] = [seconds for seen in kinds.values() for seconds in seen]
+    return {kind: _recovery_row(seen) for kind, seen in kinds.items()}
+
+
+def _recovery_row(found: Sequence[float | None]) -> dict[str, Any]:
+    seen = sorted(seconds for seconds in found if seconds is not None)
+    return {
+        "count": len(found),
+        "p50": round(percentile(seen, 50), 2) if seen else None,
+        "max": round(seen[-1], 2) if seen else None,
+        "within_target": sum(seconds <= RECOVERY_TARGET_SECONDS for seconds in seen),
+        "not_seen": len(found) - len(seen),
+    }
+
+
+def _duplicates_by_topic(history: History) -> dict[str, int]:
+    received = Counter(event.topic for event in history.events)
+    received.subtract(topic for topic, _ in first_receipts(history.events))
+    return {topic: count for topic, count in sorted(received.items()) if count}
+
+
+def _percentiles(ordered: Sequence[float]) -> dict[str, float]:
+    values = {f"p{percent}": round(percentile(ordered, percent), 3) for percent in (50, 95, 99)}
+    return {"count": len(ordered), **values}
+
+
+def _counted(actions: Sequence[tuple[Action, Outcome]]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for action, outcome in actions:
+        found[action][outcome] += 1
+    return {action: dict(counts) for action, counts in sorted(found.items())}
+
+
+def _violations(verdict: Verdict) -> list[str]:
+    return [
+        *(f"lost at {topic}: {_write(write)}" for write, topic in verdict.lost[:SHOWN]),
+        *(
+            f"phantom, {why}: {event.event_id} {event.name} {event.bucket}/{event.key} at {event.topic}"
+            for event, why in verdict.phantoms[:SHOWN]
+        ),
+        *(f"different bytes: {event_id}" for event_id in verdict.different[:SHOWN]),
+        *(
+            f"out of order: {_write(first)} then {_write(second)}"
+            for first, second in verdict.disorder[:SHOWN]
+        ),
+    ]
+
+
+def _write(write: Write) -> str:
+    return f"{write.event_name} {write.bucket}/{write.key} (request {write.request_id})"
+
+
+def _words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+
+
+def _seconds(value: float | None) -> str:
+    return f"{value:6.2f} s" if value is not None else "       -"
