@@ -29,7 +29,9 @@ def test_a_completed_upload_is_one_object_and_one_change(metabase: Metabase, buc
     metabase.rules.edit(bucket, lambda _: [rule()])
     upload_id = start(metabase, bucket)
     parts = [add(metabase, bucket, upload_id, number, f"blob-{number}") for number in (1, 2, 3)]
-    stored = metabase.uploads.complete(bucket, upload_id, made_of(*parts[:2]), parts[:2], origin())
+    stored = metabase.uploads.complete(
+        bucket, upload_id, made_of(*parts[:2]), parts[:2], Operation.COMPLETE_MULTIPART_UPLOAD, origin()
+    )
     assert [segment.blob for segment in stored.segments] == ["blob-1", "blob-2"]
     assert metabase.objects.get(bucket, "k") == stored
     assert metabase.objects.dropped_blobs(10) == ["blob-3"]
@@ -66,7 +68,7 @@ def test_a_part_that_was_replaced_meanwhile_is_refused(metabase: Metabase, bucke
     old = add(metabase, bucket, upload_id, 1, "first")
     add(metabase, bucket, upload_id, 1, "second")
     with pytest.raises(InvalidRequest) as refused:
-        metabase.uploads.complete(bucket, upload_id, made_of(old), [old], origin())
+        metabase.uploads.complete(bucket, upload_id, made_of(old), [old], Operation.PUT, origin())
     assert refused.value.code == "InvalidPart"
     metabase.uploads.get(bucket, "k", upload_id)
 

@@ -13,6 +13,7 @@ ALL_EVENTS = (
     "s3:ObjectCreated:*",
     "s3:ObjectRemoved:*",
     "s3:ObjectTagging:*",
+    "s3:ObjectAcl:Put",
     "s3:LifecycleExpiration:*",
 )
 
@@ -187,11 +188,12 @@ def test_tags_are_a_change_of_the_object(metabase: Metabase, watched: str) -> No
     assert put_tags.committed_at_ns > stored.created_at_ns
 
 
-def test_an_acl_is_kept_and_is_no_change(metabase: Metabase, watched: str) -> None:
+def test_an_acl_is_kept_and_is_a_change_if_it_differs(metabase: Metabase, watched: str) -> None:
     put(metabase, watched)
-    metabase.objects.set_acl(watched, "k", None, "public-read")
+    for _ in range(2):
+        metabase.objects.set_acl(watched, "k", None, "public-read", origin())
     assert metabase.objects.get(watched, "k").acl == "public-read"
-    assert len(last_changes(metabase, 10)) == 1
+    assert [each.operation for each in last_changes(metabase, 10)] == [Operation.PUT, Operation.ACL_PUT]
 
 
 @pytest.mark.parametrize(

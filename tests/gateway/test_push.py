@@ -2,15 +2,17 @@
 
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from bucketwire.gateway.push import UNDER_WAY
 from bucketwire.metrics import MESSAGES
 from gateway.running import RunningGateway, run_gateway
 from services.http_endpoint import HttpEndpoint, Mode
 
-PAUSE_SECONDS = 0.3
+PAUSE_SECONDS = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +86,23 @@ def test_the_operation_succeeds_when_its_push_fails(
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"hello"
     assert failed_pushes() == failed + 1
     assert names(endpoint) == []
+
+
+def test_many_writes_at_once_wait_for_their_turn_and_none_is_left_out(
+    gateway: RunningGateway, s3: Any, sns: Any, bucket: str, endpoint: HttpEndpoint
+) -> None:
+    subscribe(s3, sns, bucket, endpoint)
+    clients = [gateway.client("s3") for _ in range(8)]
+    keys = [f"key-{number}" for number in range(4 * UNDER_WAY)]
+
+    def put(number: int) -> None:
+        clients[number % len(clients)].put_object(Bucket=bucket, Key=keys[number], Body=b"")
+
+    with ThreadPoolExecutor(len(keys)) as pool:
+        list(pool.map(put, range(len(keys))))
+    assert sorted(key for _, key in names(endpoint)) == sorted(keys)
+    for client in clients:
+        client.close()
 
 
 def test_a_write_that_fails_is_not_pushed(s3: Any, sns: Any, bucket: str, endpoint: HttpEndpoint) -> None:

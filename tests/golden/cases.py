@@ -105,6 +105,7 @@ CHANGES: dict[str, ObjectChange] = {
     ),
     "suspended-delete-version": suspended(Operation.DELETE, old=VERSIONED),
     "suspended-delete-the-null": suspended(Operation.DELETE, old=DESCRIBED),
+    "acl-put": versioned(Operation.ACL_PUT, new=VERSIONED, old=VERSIONED),
     "tagging-put": versioned(Operation.TAGGING_PUT, new=VERSIONED, old=VERSIONED),
     "tagging-delete": versioned(
         Operation.TAGGING_DELETE, new=msgspec.structs.replace(VERSIONED, tags={}), old=VERSIONED

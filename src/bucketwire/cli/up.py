@@ -45,8 +45,8 @@ from bucketwire.cli.options import (
 from bucketwire.cli.supervise import Part, Supervisor
 from bucketwire.config import CONSUMER
 from bucketwire.errors import ConfigError
-from bucketwire.event.arn import TopicArn
-from bucketwire.event.dialect import dialect_named
+from bucketwire.event.arn import PubsubArn, TopicArn
+from bucketwire.event.dialect import Dialect, dialect_named
 from bucketwire.metabase import open_metabase
 
 _FIRST_EVENT = """
@@ -58,10 +58,10 @@ and in a third:
 
   eval "$({program} env --host {host} --port {port} --data {data}{tls})"
   export PATH={bin}:"$PATH"
-  aws sns create-topic --name first --attributes push-endpoint=http://127.0.0.1:8085/
+  {topic}
   aws s3 mb s3://first
   aws s3api put-bucket-notification-configuration --bucket first --notification-configuration \\
-    '{{"TopicConfigurations":[{{"TopicArn":"{arn}","Events":["s3:ObjectCreated:*"]}}]}}'
+    '{{"TopicConfigurations":[{{"Id":"first","TopicArn":"{arn}","Events":["s3:ObjectCreated:*"]}}]}}'
   echo hello | aws s3 cp - s3://first/hello.txt
 """
 
@@ -254,7 +254,7 @@ def _announce(
             return
     _say(f"ready on {url} after {time.monotonic() - began:.1f} s (dialect {dialect}, region {region})")
     program = Path(sys.executable).with_name("bucketwire")
-    tenant = dialect_named(dialect).topic_tenant
+    arn, topic = _first_topic(dialect_named(dialect), region)
     click.echo(
         _FIRST_EVENT.format(
             program=shlex.quote(str(program)),
@@ -263,9 +263,21 @@ def _announce(
             data=shlex.quote(str(data)),
             tls=f" --tls-certificate {shlex.quote(str(tls_certificate))}" if tls_certificate else "",
             bin=shlex.quote(str(program.parent)),
-            arn=TopicArn(region, tenant, "first"),
+            arn=arn,
+            topic=topic,
         )
     )
+
+
+def _first_topic(dialect: Dialect, region: str) -> tuple[TopicArn | PubsubArn, str]:
+    """A topic to begin with, and the command that makes it."""
+    if not dialect.topics_served:
+        return PubsubArn("YOUR-PROJECT", "YOUR-TOPIC"), "gcloud pubsub topics create YOUR-TOPIC"
+    attributes = "push-endpoint=http://127.0.0.1:8085/"
+    if not dialect.persistent_by_default:
+        attributes += ",persistent=true"
+    arn = TopicArn(region, dialect.topic_tenant, "first")
+    return arn, f"aws sns create-topic --name first --attributes {attributes}"
 
 
 def _is_ready(url: str) -> bool:

@@ -42,6 +42,8 @@ class Dialect:
     """Whether filter names come back as `Prefix` or as `prefix`."""
     no_events_means_all: bool
     """Whether a rule without events takes all creations and removals, or is refused."""
+    creations_are_puts: bool
+    """Whether form and multipart uploads, too, are called `ObjectCreated:Put`."""
     missing_delete_transmits: bool
     """Whether deleting a key that does not exist is an event."""
     rule_id_required: bool
@@ -103,6 +105,7 @@ AWS = Dialect(
     configuration_merges=False,
     capitalized_filter_names=True,
     no_events_means_all=False,
+    creations_are_puts=False,
     missing_delete_transmits=True,
     rule_id_required=False,
     overlaps_refused=True,
@@ -161,6 +164,7 @@ STORJ = dataclasses.replace(
     name="storj",
     event_source="storj:s3",
     bucket_arn_prefix="arn:storj:s3:::",
+    creations_are_puts=True,
     missing_delete_transmits=False,
     max_rules=1,
     event_names=STORJ_EVENT_NAMES,

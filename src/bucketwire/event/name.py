@@ -85,6 +85,7 @@ class Operation(StrEnum):
     DELETE_MARKER_CREATED = "ObjectRemoved:DeleteMarkerCreated"
     TAGGING_PUT = "ObjectTagging:Put"
     TAGGING_DELETE = "ObjectTagging:Delete"
+    ACL_PUT = "ObjectAcl:Put"
     EXPIRATION_DELETE = "LifecycleExpiration:Delete"
     EXPIRATION_DELETE_MARKER_CREATED = "LifecycleExpiration:DeleteMarkerCreated"
 

@@ -11,7 +11,7 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.queue_limit import REJECT, FullTopics, QueueLimits
 
 RETRY_AFTER_SECONDS = 5.0
-_KINDS = {"Delete": "s3:ObjectRemoved:", "Tagging": "s3:ObjectTagging:"}
+_KINDS = {"Tagging": "s3:ObjectTagging:", "Acl": "s3:ObjectAcl:", "Delete": "s3:ObjectRemoved:"}
 _CREATED = "s3:ObjectCreated:"
 
 

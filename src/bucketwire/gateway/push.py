@@ -7,12 +7,13 @@ A push that fails is counted and logged, and the operation succeeds all the same
 promised in a change's origin goes the persistent way: a topic that becomes synchronous, or stops being so,
 loses nothing by it.
 
-A topic that hangs must not use up all threads: it has so many pushes under way at once, and no more.
+A topic that hangs must not use up all threads: it has so many pushes under way at once, and others wait for
+their turn, without a thread, until their deadline.
 """
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
@@ -30,7 +31,7 @@ from bucketwire.publish.publishers import Publishers
 
 THREADS = 64
 UNDER_WAY = 16
-"""Pushes to one topic at once; more are given up, as they would only wait."""
+"""Pushes to one topic at once."""
 _LOOK_AGAIN_SECONDS = 1.0
 _TOPICS_A_LOOK = 1_000
 
@@ -88,18 +89,13 @@ class Pushes:
         self._deadline_seconds = deadline_seconds
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="push")
         self._lock = Lock()
-        self._under_way: Counter[str] = Counter()
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(UNDER_WAY))
 
     async def deliver(self, changes: Sequence[ObjectChange]) -> None:
         """Deliver, and return when each push has its outcome or the deadline has passed."""
         loop = asyncio.get_running_loop()
         by_topic = await loop.run_in_executor(self._threads, self._messages, changes)
-        if by_topic:
-            pushes = [
-                loop.run_in_executor(self._threads, self._push, arn, messages)
-                for arn, messages in by_topic.items()
-            ]
-            await asyncio.wait(pushes, timeout=self._deadline_seconds + 1)
+        await asyncio.gather(*(self._push_in_turn(arn, messages) for arn, messages in by_topic.items()))
 
     def close(self) -> None:
         """Stop; what is under way is given up."""
@@ -119,30 +115,29 @@ class Pushes:
             return {}
         return by_topic
 
-    def _push(self, arn: str, messages: Sequence[Message]) -> None:
-        if not self._enter(arn):
+    async def _push_in_turn(self, arn: str, messages: Sequence[Message]) -> None:
+        ends, turn = time.monotonic() + self._deadline_seconds, self._turns[arn]
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                await turn.acquire()
+        except TimeoutError:
             self._note(messages, [Rejected("too many pushes to this topic are under way")] * len(messages))
             return
-        try:
-            self._note(messages, self._published(arn, messages))
-        finally:
-            with self._lock:
-                self._under_way[arn] -= 1
+        loop = asyncio.get_running_loop()
+        push = loop.run_in_executor(self._threads, self._push, arn, messages, ends)
+        push.add_done_callback(lambda _: turn.release())
+        await asyncio.wait([push], timeout=max(0.0, ends - time.monotonic()) + 1)
+
+    def _push(self, arn: str, messages: Sequence[Message], ends: float) -> None:
+        self._note(messages, self._published(arn, messages, ends))
         self._publishers.shrink()
 
-    def _enter(self, arn: str) -> bool:
-        with self._lock:
-            if self._under_way[arn] >= UNDER_WAY:
-                return False
-            self._under_way[arn] += 1
-            return True
-
-    def _published(self, arn: str, messages: Sequence[Message]) -> Sequence[Outcome]:
+    def _published(self, arn: str, messages: Sequence[Message], ends: float) -> Sequence[Outcome]:
         topic = self._router.topic(arn)
         if topic is None:
             return [Rejected("the topic does not exist")] * len(messages)
         try:
-            return self._publishers.get(topic).publish(messages, self._deadline_seconds)
+            return self._publishers.get(topic).publish(messages, max(0.0, ends - time.monotonic()))
         except BucketwireError as error:
             return [Rejected(str(error))] * len(messages)
 

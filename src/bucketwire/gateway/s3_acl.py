@@ -96,7 +96,8 @@ async def put_object_acl(call: Call) -> Reply:
     def job() -> None:
         stored, bucket = owned_object(call), call.permit(Permission.READ)
         acl = _asked_acl(call, stored.owner_id, bucket)
-        call.services.metabase.objects.set_acl(call.bucket, call.key, call.input.get("VersionId"), acl)
+        objects, version = call.services.metabase.objects, call.input.get("VersionId")
+        call.committed(objects.set_acl(call.bucket, call.key, version, acl, call.origin()))
 
     await call.services.run(job)
     return {}

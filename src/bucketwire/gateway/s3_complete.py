@@ -7,6 +7,7 @@ from typing import Any
 
 from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.event.change import Versioning
+from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway.checksums import ALGORITHMS, check_checksum
 from bucketwire.gateway.conditions import write_condition
 from bucketwire.gateway.multipart_checksums import COMPOSITE, object_checksum
@@ -67,8 +68,9 @@ def _complete(call: Call, asked: list[dict[str, Any]]) -> tuple[StoredObject, st
         new = _new_object(upload, parts)
         _check_promises(call.input, new, upload)
         condition = write_condition(call.input)
-        origin = call.origin()
-        stored = call.committed(uploads.complete(call.bucket, upload_id, new, parts, origin, condition))
+        operation = call.created(Mutation.COMPLETE_MULTIPART_UPLOAD)
+        done = uploads.complete(call.bucket, upload_id, new, parts, operation, call.origin(), condition)
+        stored = call.committed(done)
     return stored, stored.version_id if bucket.versioning is Versioning.ENABLED else None
 
 

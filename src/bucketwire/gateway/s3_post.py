@@ -160,7 +160,7 @@ class _FileUpload:
             segments=segments,
         )
         objects = call.services.metabase.objects
-        stored = call.committed(objects.put(call.bucket, new, Mutation.POST, call.origin()))
+        stored = call.committed(objects.put(call.bucket, new, call.created(Mutation.POST), call.origin()))
         return stored, stored.version_id if bucket.versioning is Versioning.ENABLED else None
 
 

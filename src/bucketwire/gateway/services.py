@@ -10,6 +10,7 @@ from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
 from bucketwire.event.change import ObjectChange, Origin
 from bucketwire.event.dialect import Dialect
+from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.backpressure import Backpressure
 from bucketwire.gateway.caller import Caller
@@ -116,6 +117,10 @@ class Call:
             services.host_id,
             services.synchronous.arns(),
         )
+
+    def created(self, operation: Mutation) -> Mutation:
+        """What an upload of this kind is called in the server's dialect."""
+        return Mutation.PUT if self.services.dialect.creations_are_puts else operation
 
     def committed(self, result: R) -> R:
         """The result of a mutation; what it leaves to the gateway is noted."""

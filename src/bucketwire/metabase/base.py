@@ -144,8 +144,8 @@ class Objects(Protocol):
         """Set the tags of the object; no tags is a removal of them."""
         ...
 
-    def set_acl(self, bucket: str, key: str, version: str | None, acl: str) -> StoredObject:
-        """Set the canned ACL of the object."""
+    def set_acl(self, bucket: str, key: str, version: str | None, acl: str, origin: Origin) -> StoredObject:
+        """Set the canned ACL of the object; one that it has already is no change."""
         ...
 
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
@@ -209,6 +209,7 @@ class Uploads(Protocol):
         upload_id: str,
         new: NewObject,
         parts: Sequence[Part],
+        operation: Operation,
         origin: Origin,
         condition: Condition = ALWAYS,
     ) -> StoredObject:

@@ -187,13 +187,17 @@ def set_tags(
     return work.done(after)
 
 
-def set_acl(rows: Rows, bucket: str, key: str, version: str | None, acl: str) -> StoredObject:
-    """The ACL is no part of what a change tells."""
-    found, _ = rows.bucket(bucket)
-    rows.lock(found.id, key)
-    after = msgspec.structs.replace(present(rows, found, key, version), acl=acl)
-    rows.describe(found.id, after)
-    return after
+def set_acl(rows: Rows, bucket: str, key: str, version: str | None, acl: str, origin: Origin) -> StoredObject:
+    """An ACL that is as it was is no change."""
+    work = _Work(rows, bucket, origin)
+    work.lock(key)
+    before = present(rows, work.bucket, key, version)
+    if before.acl == acl:
+        return before
+    after = msgspec.structs.replace(before, acl=acl)
+    rows.describe(work.bucket.id, after)
+    work.record(Operation.ACL_PUT, key, rows.stamp_ns(), new=after, old=before)
+    return work.done(after)
 
 
 def find_version(rows: Versions, bucket: Bucket, key: str, version: str | None) -> StoredObject | None:

@@ -22,9 +22,9 @@ MAX_KEY_BYTES = 1024
 MAX_SIZE_BYTES = 1 << 63
 _REMOVALS = frozenset({Operation.DELETE, Operation.EXPIRATION_DELETE})
 MARKER_MADE = frozenset({Operation.DELETE_MARKER_CREATED, Operation.EXPIRATION_DELETE_MARKER_CREATED})
-_TAGGING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE})
+_DESCRIBING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE, Operation.ACL_PUT})
 _EXPIRY = frozenset({Operation.EXPIRATION_DELETE, Operation.EXPIRATION_DELETE_MARKER_CREATED})
-_IN_PLACE = _REMOVALS | _TAGGING
+_IN_PLACE = _REMOVALS | _DESCRIBING
 """What leaves no older version behind."""
 
 
@@ -104,8 +104,8 @@ def _sides(
         return None, state
     if operation in MARKER_MADE:
         return _marker(bucket, now_ns), state
-    if operation in _TAGGING:
-        tags = state.tags if operation is Operation.TAGGING_PUT else {}
+    if operation in _DESCRIBING:
+        tags = {} if operation is Operation.TAGGING_DELETE else state.tags
         return msgspec.structs.replace(state, tags=tags), before
     return _written(state, bucket, before, now_ns), before
 

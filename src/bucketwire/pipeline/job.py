@@ -115,7 +115,8 @@ def _watch(queries: Sequence[StreamingQuery], stopping: Event, lease: Lease) -> 
         if lease.is_lost():
             raise Unavailable("another pipeline has taken over")
         for query in queries:
-            if not query.isActive:
+            # A query whose thread dies in its own cleaning up stays active for ever.
+            if not query.isActive or query.exception() is not None:
                 raise Unavailable(f"the query {query.name} has ended: {_cause(query)}")
 
 

@@ -117,7 +117,8 @@ _REMOVED = frozenset(
         Operation.EXPIRATION_DELETE_MARKER_CREATED,
     }
 )
-_TAGGING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE})
+_DESCRIBING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE, Operation.ACL_PUT})
+"""Changes of what describes an object, not of its bytes."""
 _NAMES = {operation: operation.value for operation in Operation}
 _plain = re.compile("[A-Za-z0-9_.~/-]*").fullmatch
 
@@ -137,7 +138,7 @@ def s3_record(
     """The record, which a CloudEvent carries alone. `sequencer` is the change's, written once for all."""
     origin, extended = change.origin, dialect.extended_record
     return Record(
-        dialect.tagging_event_version if change.operation in _TAGGING else dialect.event_version,
+        dialect.tagging_event_version if change.operation in _DESCRIBING else dialect.event_version,
         dialect.event_source,
         change.bucket.region,
         event_time(change.committed_at_ns, dialect.time_digits),
@@ -188,7 +189,7 @@ def _object(change: ObjectChange, sequencer: str, topic: Topic, dialect: Dialect
     state = change.new
     if state is None or change.operation in _REMOVED:
         return _removed(key, change, sequencer, topic, dialect)
-    if dialect.tagging_tells_etag_alone and change.operation in _TAGGING:
+    if dialect.tagging_tells_etag_alone and change.operation in _DESCRIBING:
         return Object(key, e_tag=state.etag)
     metadata, tags = _pairs(state) if dialect.extended_record else _NO_PAIRS
     return Object(key, state.size_bytes, state.etag, state.version_id or UNSET, sequencer, metadata, tags)

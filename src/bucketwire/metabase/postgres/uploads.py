@@ -104,6 +104,7 @@ class PostgresUploads:
         upload_id: str,
         new: NewObject,
         parts: Sequence[Part],
+        operation: Operation,
         origin: Origin,
         condition: Condition = ALWAYS,
     ) -> StoredObject:
@@ -118,7 +119,7 @@ class PostgresUploads:
                     "One or more of the specified parts could not be found.", code="InvalidPart"
                 )
             rows = self._rows(work)
-            stored = mutations.put(rows, bucket, new, Operation.COMPLETE_MULTIPART_UPLOAD, origin, condition)
+            stored = mutations.put(rows, bucket, new, operation, origin, condition)
             rows.drop_blobs(sorted(present - kept))
             _forget(work, upload_id)
             return stored

@@ -181,9 +181,11 @@ class SqliteObjects:
             lambda work: mutations.set_tags(self._rows(work), bucket, key, version, tags, origin)
         )
 
-    def set_acl(self, bucket: str, key: str, version: str | None, acl: str) -> StoredObject:
+    def set_acl(self, bucket: str, key: str, version: str | None, acl: str, origin: Origin) -> StoredObject:
         """Set the canned ACL of the object."""
-        return self._writer.run(lambda work: mutations.set_acl(self._rows(work), bucket, key, version, acl))
+        return self._writer.run(
+            lambda work: mutations.set_acl(self._rows(work), bucket, key, version, acl, origin)
+        )
 
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
         """A page of the current objects."""

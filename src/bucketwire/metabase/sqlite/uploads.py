@@ -108,6 +108,7 @@ class SqliteUploads:
         upload_id: str,
         new: NewObject,
         parts: Sequence[Part],
+        operation: Operation,
         origin: Origin,
         condition: Condition = ALWAYS,
     ) -> StoredObject:
@@ -122,7 +123,7 @@ class SqliteUploads:
                 raise InvalidRequest(
                     "One or more of the specified parts could not be found.", code="InvalidPart"
                 )
-            stored = mutations.put(rows, bucket, new, Operation.COMPLETE_MULTIPART_UPLOAD, origin, condition)
+            stored = mutations.put(rows, bucket, new, operation, origin, condition)
             rows.drop_blobs(sorted(present - kept))
             _forget(transaction, upload_id)
             return stored
