@@ -1,6 +1,5 @@
 """`make bench`: start, idle cost, PUT/s, latency end to end, drain rate, and the floor beside it."""
 
-import json
 import os
 import statistics
 import subprocess
@@ -14,11 +13,13 @@ from typing import Any
 
 from bench.amqp import measure_amqp
 from bench.compose import measured as composing
+from bench.dead import measure_dead
 from bench.fill import fill
 from bench.http_publisher import measure_http
 from bench.kafka import measure_kafka
+from bench.loading import cpu_seconds, delays_ms, load
 from bench.pubsub import measure_pubsub
-from bench.receiver import RunningReceiver, running_receiver
+from bench.receiver import running_receiver
 from bucketwire.event.change import decode_change
 from bucketwire.event.compose import compose
 from bucketwire.event.dialect import AWS
@@ -31,7 +32,7 @@ from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered
 from bucketwire.publish.connections import Connections
 from services.postgres import PostgresServer
-from wire import System, descendants
+from wire import System
 
 QUEUED = 20_000
 LATENCY_RATE = 100.0
@@ -68,9 +69,9 @@ def start(system: System) -> Iterator[tuple[str, str, str]]:
 def idle(system: System) -> Iterator[tuple[str, str, str]]:
     """CPU of all processes while nothing happens."""
     time.sleep(5)
-    before = _cpu_seconds(system)
+    before = cpu_seconds(system)
     time.sleep(IDLE_SECONDS)
-    used = (_cpu_seconds(system) - before) / IDLE_SECONDS
+    used = (cpu_seconds(system) - before) / IDLE_SECONDS
     yield "idle cost", f"{used:.1%} of one core", "< 8 %"
 
 
@@ -79,12 +80,12 @@ def puts(system: System) -> Iterator[tuple[str, str, str]]:
     system.client("s3").create_bucket(Bucket="plain")
     with running_receiver("counts") as receiver:
         system.subscribe("watched", "watched", receiver.url + "/")
-        _load(system, "watched", seconds=3)
+        load(system, "watched", seconds=3)
         rates: dict[str, list[float]] = {"plain": [], "watched": []}
         sent = 0
         for _ in range(PUT_ROUNDS):
             for bucket, found in rates.items():
-                result = _load(system, bucket, seconds=PUT_SECONDS)
+                result = load(system, bucket, seconds=PUT_SECONDS)
                 assert result["errors"] == 0, result
                 found.append(result["puts"] / result["seconds"])
                 sent += result["puts"] if bucket == "watched" else 0
@@ -101,12 +102,12 @@ def latency(system: System) -> Iterator[tuple[str, str, str]]:
     """From the PUT's response to the receipt, at a steady rate."""
     with running_receiver("bodies") as receiver:
         system.subscribe("latency", "latency", receiver.url + "/")
-        _load(system, "latency", seconds=5, rate=LATENCY_RATE, clients=4)
+        load(system, "latency", seconds=5, rate=LATENCY_RATE, clients=4)
         time.sleep(2)
         receiver.reset()
-        result = _load(system, "latency", seconds=LATENCY_SECONDS, rate=LATENCY_RATE, clients=4)
+        result = load(system, "latency", seconds=LATENCY_SECONDS, rate=LATENCY_RATE, clients=4)
         receiver.wait_for(result["puts"], 30)
-        delays = _delays_ms(result["answered_at_ns"], receiver)
+        delays = delays_ms(result["answered_at_ns"], receiver)
     assert len(delays) == result["puts"], f"{len(delays)} of {result['puts']} events came"
     percentiles = statistics.quantiles(delays, n=100)
     for name, value, target in (
@@ -166,8 +167,8 @@ def postgres(_: System) -> Iterator[tuple[str, str, str]]:
             System(Path(folder), metabase=server.create_database()) as system,
         ):
             system.client("s3").create_bucket(Bucket="plain")
-            _load(system, "plain", seconds=2)
-            results = [_load(system, "plain", seconds=PUT_SECONDS) for _ in range(3)]
+            load(system, "plain", seconds=2)
+            results = [load(system, "plain", seconds=PUT_SECONDS) for _ in range(3)]
     finally:
         server.stop()
     assert not any(result["errors"] for result in results), results
@@ -181,6 +182,7 @@ MEASURES = {
     "latency": latency,
     "compose": lambda _: composing(),
     "drain": drain,
+    "dead": measure_dead,
     "puts": puts,
     "large": large,
     "postgres": postgres,
@@ -235,30 +237,6 @@ def _metabase(system: System) -> Iterator[Metabase]:
     metabase = open_metabase(f"sqlite:///{system.folder}/data/metabase.db")
     yield metabase
     metabase.close()
-
-
-def _load(system: System, bucket: str, **options: float) -> dict[str, Any]:
-    command = [sys.executable, "-m", "bench.load", "--port", str(system.port), "--bucket", bucket]
-    for name, value in options.items():
-        command += [f"--{name}", str(value)]
-    result: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    return result
-
-
-def _delays_ms(answered_at_ns: dict[str, int], receiver: RunningReceiver) -> list[float]:
-    first: dict[str, int] = {}
-    for line in receiver.dump():
-        key = json.loads(line["body"])["Records"][0]["s3"]["object"]["key"]
-        first.setdefault(key, line["received_at_ns"])
-    return [(first[key] - answered) / 1e6 for key, answered in answered_at_ns.items() if key in first]
-
-
-def _cpu_seconds(system: System) -> float:
-    total = 0.0
-    for pid in [system.supervisor, *descendants(system.supervisor)]:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
 
 
 def _rounded(rates: list[float]) -> str:

@@ -128,7 +128,7 @@ def test_every_event_that_a_change_can_have_is_taken_with_and_without_its_prefix
     assert operation_named(prefix + operation) is operation
 
 
-@pytest.mark.parametrize("event", ["s3:ObjectCreated:*", "s3:ObjectCreated", "", "ObjectRestore:Post", "s3:s3:"])
+@pytest.mark.parametrize("event", ["s3:ObjectCreated:*", "s3:ObjectCreated", "", "Nothing:Such", "s3:s3:"])
 def test_any_other_event_is_an_error_that_lists_them(event: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         operation_named(event)
