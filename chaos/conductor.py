@@ -21,7 +21,7 @@ from chaos.world import World
 from chaos.writer import Client
 
 PROGRESS_SECONDS = 5.0
-SETTLE_SECONDS = 120.0
+SETTLE_SECONDS = 300.0
 QUIET_SECONDS = 3.0
 """After the last event that had to come: for what should not."""
 

@@ -7,11 +7,17 @@ from gateway.in_process import InProcess
 from gateway.running import ROOT
 
 
-def topic_named(gateway: InProcess, name: str = "t", endpoint: str = "http://127.0.0.1:1/") -> str:
-    """A persistent topic of ROOT's; its ARN."""
+def topic_named(
+    gateway: InProcess,
+    name: str = "t",
+    endpoint: str = "http://127.0.0.1:1/",
+    owner_id: str = ROOT.user_id,
+    **more: str,
+) -> str:
+    """A persistent topic, of ROOT's unless told otherwise; its ARN."""
     arn = f"arn:aws:sns:us-east-1::{name}"
-    attributes = {"push-endpoint": endpoint, "persistent": "true"}
-    gateway.metabase.topics.put(Topic(arn, name, ROOT.user_id, attributes))
+    attributes = {"push-endpoint": endpoint, "persistent": "true", **more}
+    gateway.metabase.topics.put(Topic(arn, name, owner_id, attributes))
     return arn
 
 

@@ -1,5 +1,6 @@
 """Rules one by one, the conditions that let tools share a bucket, and documents that no library sends."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from botocore.credentials import Credentials as SigningCredentials
 
 from gateway.in_process import HOST, Answered, InProcess
 from gateway.notifications import document, prefix_filter, rule_element, topic_named
-from gateway.running import ROOT, RunningGateway
+from gateway.running import OTHER, ROOT, RunningGateway
+
+SKIPPING = {"x_amz_skip_destination_validation": "true"}
 
 
 @pytest.fixture(params=["aws", "ceph"])
@@ -104,6 +107,54 @@ def test_a_new_rule_can_be_kept_from_replacing_anothers(gateway: InProcess) -> N
     other = rule_element(arn, events=("s3:ObjectRemoved:*",))
     assert put(gateway, other, rule_id="other", If_None_Match="*").status == 200
     assert current(gateway) == ["mine", "other"]
+
+
+@pytest.mark.parametrize("rule_id", ["", "r"])
+@pytest.mark.parametrize("headers", [{}, SKIPPING])
+def test_another_users_topic_is_refused_whatever_is_skipped(
+    gateway: InProcess, rule_id: str, headers: dict[str, str]
+) -> None:
+    arn = topic_named(gateway, owner_id=OTHER.user_id)
+    refused = put(gateway, rule_element(arn, "r"), rule_id=rule_id, **headers)
+    if gateway.app._services.dialect.name == "ceph":
+        assert (refused.status, refused.code) == (403, "AccessDenied")
+    else:
+        assert (refused.status, refused.code) == (400, "InvalidArgument")
+        assert (refused.field("Message") or "").startswith("Unable to validate")
+        assert refused.field("ArgumentName1") == arn
+    gateway.metabase.topics.delete(arn)
+    assert put(gateway, rule_element(arn, "r"), rule_id=rule_id, **headers).status in {400, 403, 404}
+    assert current(gateway) == []
+
+
+@pytest.mark.parametrize("rule_id", ["", "r"])
+def test_a_topic_that_is_open_or_not_there_yet_may_be_named_without_validation(
+    gateway: InProcess, rule_id: str
+) -> None:
+    allowed = {"Effect": "Allow", "Principal": "*", "Action": "sns:Publish", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    opened = topic_named(gateway, owner_id=OTHER.user_id, Policy=policy)
+    for arn in (opened, f"{opened}-later"):
+        assert put(gateway, rule_element(arn, "r"), rule_id=rule_id, **SKIPPING).status == 200
+        assert gateway.signed("GET", "/media?notification=r").field("Topic") == arn
+
+
+def test_expressions_that_would_slow_down_every_writer_are_refused(gateway: InProcess) -> None:
+    arn = topic_named(gateway)
+
+    def matching(pattern: str, rule_id: str) -> str:
+        condition = f"<FilterRule><Name>regex</Name><Value>{pattern}</Value></FilterRule>"
+        return rule_element(arn, rule_id, inner=f"<Filter><S3Key>{condition}</S3Key></Filter>")
+
+    refused = put(gateway, matching(".*a.{700}(x|7)|.*b.{200}q", "first"))
+    assert (refused.status, refused.code) == (400, "InvalidArgument")
+    assert "too costly" in (refused.field("Message") or "")
+    one, two, three = (matching("[ab]*a[ab]{200}x", each) for each in ("first", "second", "third"))
+    assert put(gateway, one, two).status == 200
+    refused = put(gateway, three, rule_id="third")
+    assert (refused.status, refused.code) == (400, "InvalidArgument")
+    assert "too costly together" in (refused.field("Message") or "")
+    assert len(current(gateway)) == 2
 
 
 def test_filters_on_metadata_and_tags_come_back_as_ceph_shows_them(tmp_path: Path) -> None:

@@ -95,6 +95,10 @@ def test_a_topic_may_have_no_endpoint_yet(sns: Any) -> None:
 def test_sns_clients_see_what_they_look_for(sns: Any) -> None:
     arn = new_topic(sns, OpaqueData="<mine & yours>", max_retries="3")
     shown = attributes_of(sns, arn)
+    default = json.loads(shown.pop("Policy"))
+    (statement,) = default["Statement"]
+    assert (default["Version"], default["Id"]) == ("2008-10-17", "__default_policy_ID")
+    assert statement["Condition"] == {"StringEquals": {"AWS:SourceOwner": ROOT.user_id}}
     assert shown == {
         "TopicArn": arn,
         "Owner": ROOT.user_id,
@@ -103,10 +107,46 @@ def test_sns_clients_see_what_they_look_for(sns: Any) -> None:
         "OpaqueData": "<mine & yours>",
         "max_retries": "3",
         "DisplayName": "",
+        "SignatureVersion": "1",
+        "TracingConfig": "PassThrough",
         "SubscriptionsConfirmed": "0",
         "SubscriptionsPending": "0",
         "SubscriptionsDeleted": "0",
     }
+
+
+def test_a_policy_is_taken_away_as_terraform_does_it(gateway: RunningGateway, sns: Any) -> None:
+    """It cannot unset a policy in AWS, so it sets the default one, written by itself."""
+    arn, other = new_topic(sns), gateway.client("sns", OTHER)
+    opened = policy("Allow", "*", "sns:GetTopicAttributes")
+    sns.set_topic_attributes(TopicArn=arn, AttributeName="Policy", AttributeValue=opened)
+    assert attributes_of(other, arn)["Policy"] == opened
+    default = json.loads(attributes_of(sns, new_topic(sns))["Policy"])
+    default["Statement"][0]["Resource"] = arn
+    default["Statement"][0]["Action"].append("SNS:Receive")
+    written = json.dumps(default, indent=2) + "\n"
+    sns.set_topic_attributes(TopicArn=arn, AttributeName="Policy", AttributeValue=written)
+    assert attributes_of(sns, arn)["Policy"] == written
+    assert refusal(other.get_topic_attributes, TopicArn=arn) == ("AuthorizationError", 403)
+    other.close()
+
+
+def test_the_arguments_of_terraform_that_say_nothing_are_taken(sns: Any) -> None:
+    arn = sns.create_topic(Name=f"t-{uuid.uuid4().hex}", Attributes={"FifoTopic": "false"})["TopicArn"]
+    for name, value in (
+        ("DisplayName", "Our videos"),
+        ("SignatureVersion", "1"),
+        ("TracingConfig", "PassThrough"),
+        ("LambdaSuccessFeedbackSampleRate", "0"),
+        ("KmsMasterKeyId", ""),
+    ):
+        sns.set_topic_attributes(TopicArn=arn, AttributeName=name, AttributeValue=value)
+    shown = attributes_of(sns, arn)
+    assert (shown["DisplayName"], shown["SignatureVersion"], shown["TracingConfig"]) == (
+        "Our videos",
+        "1",
+        "PassThrough",
+    )
 
 
 def test_each_attribute_is_set_alone_and_an_empty_value_unsets_it(sns: Any) -> None:
@@ -147,6 +187,8 @@ def test_what_cannot_be_set_is_named_and_changes_nothing(sns: Any) -> None:
         ("push-endpoint", "amqp://host/"),
         ("Policy", "{}"),
         ("KmsMasterKeyId", "alias/aws/sns"),
+        ("SignatureVersion", "2"),
+        ("SQSFailureFeedbackRoleArn", "arn:aws:iam::1:role/r"),
     ):
         given_ = {"TopicArn": arn, "AttributeName": name, "AttributeValue": value}
         answer = refused(sns.set_topic_attributes, **given_)
@@ -225,6 +267,27 @@ def test_another_users_name_is_denied_in_its_tenant(gateway: RunningGateway, sns
     other = gateway.client("sns", OTHER)
     assert refusal(other.create_topic, Name=name) == ("AuthorizationError", 403)
     other.close()
+
+
+def test_a_deleted_topics_name_stays_its_owners_and_may_be_used_again_by_it(
+    gateway: RunningGateway, sns: Any
+) -> None:
+    arn = new_topic(sns)
+    name = arn.rpartition(":")[2]
+    sns.delete_topic(TopicArn=arn)
+    other = gateway.client("sns", OTHER)
+    assert refusal(other.create_topic, Name=name) == ("AuthorizationError", 403)
+    assert sns.create_topic(Name=name, Attributes={"OpaqueData": "new"})["TopicArn"] == arn
+    shown = attributes_of(sns, arn)
+    assert (shown["Owner"], shown["OpaqueData"]) == (ROOT.user_id, "new")
+    other.close()
+
+
+def test_a_field_that_would_be_lost_is_named(app: InProcess) -> None:
+    lost = "Attributes.entry.99999999.key"
+    answer = app.signed("POST", "/", f"Action=CreateTopic&Name=lost&{lost}=x".encode(), service="sns")
+    assert (answer.status, answer.code) == (400, "InvalidParameter")
+    assert lost in (answer.field("Message") or "")
 
 
 @pytest.mark.parametrize(
@@ -379,6 +442,8 @@ names = st.sampled_from(
         "Attributes.entry.1.value",
         "Attributes.entry.2.value",
         "Attributes.entry.2",
+        "Attributes.entry.99999999.key",
+        "Attributes.entry.\x00.key",
         "Attributes",
         "Tags.member.1.Key",
         "Tags.member.1.Value",

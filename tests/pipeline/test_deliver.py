@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import pytest
 
 from bucketwire.config import PipelineSettings
@@ -13,6 +14,7 @@ from bucketwire.metabase.values import Slice, TopicHealth
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
+from factories import topic
 from services.http_endpoint import HttpEndpoint, Mode
 
 FAR_NS = 10**19 // 2
@@ -78,6 +80,26 @@ def test_messages_for_a_topic_that_is_gone_are_buried(
     assert metabase.queue.dead_letters() == 1
 
 
+def test_a_topic_that_is_made_anew_gets_what_waits_and_what_was_written_meanwhile(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    other_endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    metabase.queue.report(TopicHealth(arn, 1, 0, "HTTP 503"))
+    write(1)
+    assert SliceDelivery(worker).run(all_changes(metabase)).parked == 1
+    metabase.topics.delete(arn)
+    write(1, first=1)
+    metabase.topics.put(topic(other_endpoint.url))
+    assert redeliver_topics(worker, [arn]).delivered == 1
+    assert SliceDelivery(worker).run(all_changes(metabase)).delivered == 2
+    assert (endpoint.attempts, metabase.queue.dead_letters()) == (0, 0)
+
+
 def test_what_a_destination_will_never_take_is_buried(
     worker: Worker,
     metabase: Metabase,
@@ -111,9 +133,9 @@ def test_a_topic_that_takes_nothing_uses_its_deadline_once_in_a_slice(
 
 
 def count_calls(worker: Worker, metabase: Metabase, arn: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    topic = metabase.topics.get(arn)
-    assert topic is not None
-    publisher = worker.publishers.get(topic)
+    found = metabase.topics.get(arn)
+    assert found is not None
+    publisher = worker.publishers.get(found)
     publish = publisher.publish
     calls: list[int] = []
 
@@ -188,3 +210,22 @@ def test_parked_messages_of_an_unknown_topic_are_buried(
     assert redeliver_topics(worker, [lost.topic_arn]).buried == 1
     assert endpoint.attempts == 0
     assert metabase.queue.dead_letters() == 1
+
+
+def test_a_topic_of_another_user_gets_nothing_unless_a_policy_opens_it(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    """A rule may be older than the topic that it names."""
+    arn = subscribe(endpoint.url)
+    theirs = metabase.topics.get(arn)
+    assert theirs is not None
+    metabase.topics.put(msgspec.structs.replace(theirs, owner_id="owner-2"))
+    write(1)
+    assert SliceDelivery(worker).run(all_changes(metabase)).buried == 1
+    opened = {**theirs.attributes, "Policy": "{}"}
+    metabase.topics.put(msgspec.structs.replace(theirs, owner_id="owner-2", attributes=opened))
+    assert SliceDelivery(worker).run(all_changes(metabase)).delivered == 1

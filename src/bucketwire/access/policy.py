@@ -3,11 +3,13 @@
     text -> parse_policy -> Policy -> decide(policy, who, action, resource, context) -> Decision
 
 A policy is checked when it is set: all it says is understood, or it is refused with the word that is not.
-So a policy that is stored never grants by accident. Deny wins over Allow; what no statement speaks of is
-SILENT, and it is the caller who then says no.
+So a policy that is stored never grants by accident. What AWS knows and nothing here does, such as
+`sns:Subscribe`, is understood and has no effect. Deny wins over Allow; what no statement speaks of is SILENT,
+and it is the caller who then says no.
 """
 
 import enum
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,10 +25,20 @@ GET = "sns:GetTopicAttributes"
 SET = "sns:SetTopicAttributes"
 DELETE = "sns:DeleteTopic"
 CREATE = "sns:CreateTopic"
-ACTIONS = (PUBLISH, GET, SET, DELETE, CREATE)
+TAG = "sns:TagResource"
+UNTAG = "sns:UntagResource"
+LIST_TAGS = "sns:ListTagsForResource"
+ACTIONS = (PUBLISH, GET, SET, DELETE, CREATE, TAG, UNTAG, LIST_TAGS)
+ACTIONS_WITHOUT_EFFECT = (
+    *("sns:AddPermission", "sns:RemovePermission", "sns:Receive", "sns:PublishBatch"),
+    *("sns:Subscribe", "sns:ConfirmSubscription", "sns:ListSubscriptionsByTopic"),
+    *("sns:GetDataProtectionPolicy", "sns:PutDataProtectionPolicy"),
+)
+"""What can be done with a topic of AWS and not with one of ours."""
 S3_SERVICE = "s3.amazonaws.com"
 SOURCE_ARN = "aws:SourceArn"
 SOURCE_ACCOUNT = "aws:SourceAccount"
+SOURCE_OWNER = "aws:SourceOwner"
 NO_ACCOUNT = "000000000000"
 """What the account of a user without a tenant is called in ARNs."""
 
@@ -34,7 +46,8 @@ _MAX_CHARACTERS = 30 * 1024
 _VERSIONS = ("2012-10-17", "2008-10-17")
 _POLICY_MEMBERS = frozenset({"Version", "Id", "Statement"})
 _STATEMENT_MEMBERS = frozenset({"Sid", "Effect", "Principal", "Action", "Resource", "Condition"})
-_USER_ARN = re.compile(r"arn:aws:iam::(?P<account>[^:/]*):(?:(?P<root>root)|user/(?P<name>[^/]+))")
+_CONDITIONS = (SOURCE_ARN, SOURCE_ACCOUNT, SOURCE_OWNER)
+_USER_ARN = re.compile(r"arn:aws:iam::(?P<account>[^:/*?]*):(?:(?P<root>root)|user/(?P<name>[^/*?]+))")
 _ACCOUNT = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _ARN_PARTS = 6
 
@@ -115,21 +128,22 @@ Policy = tuple[Statement, ...]
 
 
 def decide(policy: Policy, who: Who, action: str, resource: str, context: Mapping[str, str]) -> Decision:
-    """What the policy says of it."""
-    found = [each.allows for each in policy if each.speaks_of(who, action, resource, context)]
+    """What the policy says of it. The context need not tell `aws:SourceOwner`: that is `who`."""
+    known = {**context, SOURCE_OWNER: who.user_id}
+    found = [each.allows for each in policy if each.speaks_of(who, action, resource, known)]
     if not found:
         return Decision.SILENT
     return Decision.ALLOWED if all(found) else Decision.DENIED
 
 
-def parse_policy(text: str) -> Policy:
-    """The policy; `InvalidRequest` that names what is not understood in it."""
+def parse_policy(text: str, topic_arn: str = "") -> Policy:
+    """The policy; `InvalidRequest` that names what is not understood in it.
+
+    With the ARN of its topic, a policy that speaks of anything else is refused too.
+    """
     if len(text) > _MAX_CHARACTERS:
         raise _refused(f"it has more than {_MAX_CHARACTERS} characters")
-    try:
-        document = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, ValueError) as problem:
-        raise _refused("it is not JSON") from problem
+    document = _decoded(text)
     if not isinstance(document, dict):
         raise _refused("it is not a JSON object")
     _check_members(document, _POLICY_MEMBERS)
@@ -139,7 +153,7 @@ def parse_policy(text: str) -> Policy:
     listed = statements if isinstance(statements, list) else [statements]
     if not listed:
         raise _refused("Statement is missing")
-    return tuple(_statement(each) for each in listed)
+    return tuple(_statement(each, topic_arn) for each in listed)
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -147,7 +161,25 @@ def matches(text: str, pattern: str) -> bool:
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
-def _statement(found: Any) -> Statement:
+def _decoded(text: str) -> Any:
+    """The document. msgspec refuses what is no JSON; the other reader shows it names that come twice."""
+    try:
+        msgspec.json.decode(text)
+        return json.loads(text, object_pairs_hook=_object)
+    except (msgspec.DecodeError, RecursionError, ValueError) as problem:
+        raise _refused("it is not JSON") from problem
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _refused(f"{_short(name)} comes twice in one object")
+        found[name] = value
+    return found
+
+
+def _statement(found: Any, topic_arn: str) -> Statement:
     if not isinstance(found, dict):
         raise _refused("Statement is a JSON object, or a list of them")
     _check_members(found, _STATEMENT_MEMBERS)
@@ -158,7 +190,7 @@ def _statement(found: Any) -> Statement:
         effect == "Allow",
         tuple(_principals(found.get("Principal"))),
         tuple(_action(each) for each in _texts(found, "Action")),
-        tuple(_resource(each) for each in _texts(found, "Resource")),
+        tuple(_resource(each, topic_arn) for each in _texts(found, "Resource")),
         tuple(_tests(found.get("Condition", {}))),
     )
 
@@ -180,15 +212,18 @@ def _texts(found: Mapping[str, Any], member: str) -> list[str]:
 
 def _action(text: str) -> str:
     pattern = text.lower()
-    if pattern == "*" or any(matches(action.lower(), pattern) for action in ACTIONS):
+    known = (*ACTIONS, *ACTIONS_WITHOUT_EFFECT)
+    if pattern == "*" or any(matches(action.lower(), pattern) for action in known):
         return pattern
     raise _refused(f"unknown action {_short(text)}: use sns:* or some of {', '.join(ACTIONS)}")
 
 
-def _resource(text: str) -> str:
-    if text == "*" or text.startswith("arn:"):
-        return text
-    raise _refused(f"bad resource {_short(text)}: it is * or the ARN of the topic")
+def _resource(text: str, topic_arn: str) -> str:
+    if text != "*" and not text.startswith("arn:"):
+        raise _refused(f"bad resource {_short(text)}: it is * or the ARN of the topic")
+    if topic_arn and not matches(topic_arn, text):
+        raise _refused(f"bad resource {_short(text)}: the policy of a topic is about {topic_arn} alone")
+    return text
 
 
 def _principals(found: Any) -> Iterable[Principal]:
@@ -212,8 +247,8 @@ def _principal(kind: str, text: str) -> Principal:
     if kind == "AWS" and _ACCOUNT.fullmatch(text):
         return Principal(account=_tenant(text))
     raise _refused(
-        f'bad principal {_short(kind)} {_short(text)}: use "*", an account, arn:aws:iam::ACCOUNT:user/NAME,'
-        f" or the Service {S3_SERVICE}"
+        f'bad principal {_short(kind)} {_short(text)}: use "*", an account, arn:aws:iam::ACCOUNT:user/NAME'
+        f" without wildcards, or the Service {S3_SERVICE}"
     )
 
 
@@ -234,10 +269,10 @@ def _tests(found: Any) -> Iterable[Test]:
 
 
 def _test(operator: str, key: str, patterns: tuple[str, ...]) -> Test:
-    for known in (SOURCE_ARN, SOURCE_ACCOUNT):
+    for known in _CONDITIONS:
         if key.lower() == known.lower():
             return Test(known, patterns, _OPERATORS[operator])
-    raise _refused(f"unknown condition {_short(key)}: use {SOURCE_ARN} or {SOURCE_ACCOUNT}")
+    raise _refused(f"unknown condition {_short(key)}: use one of {', '.join(_CONDITIONS)}")
 
 
 def _same(text: str, pattern: str) -> bool:
@@ -263,4 +298,4 @@ def _short(text: str) -> str:
 
 
 def _refused(reason: str) -> InvalidRequest:
-    return InvalidRequest(f"Policy: {reason}", code="InvalidParameter")
+    return InvalidRequest(reason, code="InvalidParameter")

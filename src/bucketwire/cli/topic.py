@@ -87,16 +87,23 @@ def get(
 @topic.command("rm")
 @_named_topic
 @tenant_option
+@json_option
 @data_option
 @metabase_option
 def remove(
-    topic: str | None, option: str | None, tenant: str | None, data: Path, metabase: str | None
+    topic: str | None,
+    option: str | None,
+    tenant: str | None,
+    data: Path,
+    metabase: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Remove a topic. What was committed before still goes to it."""
     with opened_metabase(metabase, data) as opened:
         found = _found(opened.topics, _one_of(topic, option), tenant)
         opened.topics.delete(found.arn)
-    click.echo(f"removed topic {found.arn}")
+    click.echo(msgspec.json.encode({"removed": found.arn}) if as_json else f"removed topic {found.arn}")
 
 
 @topic.command()

@@ -83,6 +83,7 @@ and in a third:
 @test_events_option
 @system_uuid_option
 @system_name_option
+@option("--standby", "Keep a second pipeline ready to take over within seconds.", is_flag=True)
 @delivery_options
 @option("--root-access-key", "First access key.  [default: generated, kept in the data folder]", default=None)
 @option("--root-secret-key", "Its secret; prefer the variable, a flag shows in `ps`.", default=None)
@@ -106,6 +107,7 @@ def up(
     root_access_key: str | None,
     root_secret_key: str | None,
     *,
+    standby: bool,
     allow_secrets_in_cleartext: bool,
 ) -> None:
     """Run gateway and pipeline on this machine.
@@ -151,6 +153,7 @@ def up(
                 ),
             ),
             Part("pipeline", _command("pipeline", *where), before_start=lambda: _not_yet_ready(url)),
+            *([_standby(data, where)] if standby else []),
         ],
         {**_environment(data, url), **delivery.environment()},
         _say,
@@ -165,6 +168,11 @@ def up(
     announce.join()
     lock.close()
     _say("stopped")
+
+
+def _standby(data: Path, where: list[str]) -> Part:
+    """A second pipeline. Whichever of the two has the lease on the cursor is at work."""
+    return Part("standby", _command("pipeline", *where, "--scratch", str(data / "spark-standby")))
 
 
 def _given(flag: str, value: object) -> tuple[str, ...]:

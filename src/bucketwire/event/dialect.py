@@ -56,6 +56,8 @@ class Dialect:
     """Error for a filter name that is unknown."""
     missing_topic_code: str
     """Error for a rule whose topic does not exist."""
+    denied_topic_code: str
+    """Error for a rule whose topic exists, and may not be published to."""
     topic_tenant: str
     """The account in the ARNs of topics whose owner has no tenant."""
     topics_as_in_ceph: bool
@@ -112,6 +114,7 @@ AWS = Dialect(
     max_rules=100,
     bad_filter_code="InvalidArgument",
     missing_topic_code="InvalidArgument",
+    denied_topic_code="InvalidArgument",
     topic_tenant="000000000000",
     recreated_topic_updates=False,
     bad_topic_code="InvalidParameter",
@@ -148,6 +151,7 @@ CEPH = dataclasses.replace(
     overlaps_refused=False,
     bad_filter_code="MalformedXML",
     missing_topic_code="NoSuchKey",
+    denied_topic_code="AccessDenied",
     topic_tenant="",
     recreated_topic_updates=True,
     bad_topic_code="InvalidInput",

@@ -107,8 +107,11 @@ class Pushes:
             with self._lock:
                 self._router.refresh()
                 for change in changes:
-                    for (arn, _), message in self._router.route_pushed(change):
-                        by_topic[arn].append(message)
+                    for (arn, refusal), message in self._router.route_pushed(change):
+                        if refusal:
+                            self._note([message], [Rejected(refusal)])
+                        else:
+                            by_topic[arn].append(message)
         except BucketwireError as error:
             log.warning("push_failed", reason=str(error), changes=len(changes))
             count_messages("push_failed", len(changes))

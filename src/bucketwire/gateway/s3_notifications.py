@@ -1,10 +1,11 @@
 """The notification configuration of a bucket, as a whole and rule by rule.
 
-    permission -> form -> conditions and overlaps -> destinations exist -> they take the test event -> stored
+    permission -> form -> conditions, overlaps, cost of expressions -> destinations are open to the caller
+        -> they exist -> they take the test event -> stored
 
-What is refused on the way changes nothing. The test event holds no transaction, no thread of the gateway
-and not the event loop; what others put meanwhile is merged, or meets the conditions, when the rules are
-stored.
+A request may skip the last two checks, never the one before them. What is refused on the way changes
+nothing. The test event holds no transaction, no thread of the gateway and not the event loop; what others put
+meanwhile is merged, or meets the conditions, when the rules are stored.
 """
 
 import asyncio
@@ -96,12 +97,10 @@ def _plan(call: Call) -> _Planned:
     edit = _condition(call, rule_id).guarding(merge)
     current = call.services.metabase.rules.current(call.bucket)
     edit(current)
-    if skips:
-        return _Planned(edit, [])
-    topics = _destinations(call, wanted)
+    topics = _destinations(call, wanted, must_exist=not skips)
     known = {rule.topic_arn for rule in current}
     untried = [topic for topic in topics if topic.arn not in known and topic.endpoint]
-    return _Planned(edit, untried if _tries_out(call) else [])
+    return _Planned(edit, untried if _tries_out(call) and not skips else [])
 
 
 def _wanted(call: Call, rule_id: str | None) -> tuple[list[Rule], Edit]:
@@ -114,12 +113,14 @@ def _wanted(call: Call, rule_id: str | None) -> tuple[list[Rule], Edit]:
     return rules, partial(merged_rules, wanted=rules, dialect=dialect)
 
 
-def _destinations(call: Call, rules: Sequence[Rule]) -> list[Topic]:
+def _destinations(call: Call, rules: Sequence[Rule], *, must_exist: bool) -> list[Topic]:
     def permitted(topic: Topic) -> bool:
         name = call.caller.credentials.display_name if call.caller.credentials else ""
         return may_publish(topic, call.user_id, call.tenant, name, call.bucket)
 
-    return destinations_of(rules, call.services.metabase.topics.get, permitted, call.services.dialect)
+    return destinations_of(
+        rules, call.services.metabase.topics.get, permitted, call.services.dialect, must_exist=must_exist
+    )
 
 
 def _skips_validation(call: Call) -> bool:

@@ -5,7 +5,7 @@ import time
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 
-from bucketwire.access.policy import DELETE, GET, Who
+from bucketwire.access.policy import DELETE, GET, LIST_TAGS, Who
 from bucketwire.errors import InvalidRequest
 from bucketwire.event.topic import Topic
 from bucketwire.gateway.services import Call, Operation, Reply, takes
@@ -20,6 +20,7 @@ from bucketwire.metainfo.topics import (
     set_attribute,
     tagged,
     topic_arn,
+    untagged,
 )
 
 _PAGE = 100
@@ -54,14 +55,14 @@ async def set_topic_attributes(call: Call) -> Reply:
 
 async def get_topic_attributes(call: Call) -> Reply:
     """What the topic is set to; no secrets."""
-    topic, dialect = await _found(call, "TopicArn"), call.services.dialect
+    topic, dialect = await _found(call, "TopicArn", GET), call.services.dialect
     shown = ceph_attributes(topic, dialect) if dialect.topics_as_in_ceph else sns_attributes(topic)
     return {"Attributes": shown}
 
 
 async def get_topic(call: Call) -> Reply:
     """The same in the form that Ceph had first."""
-    return {"Topic": ceph_topic(await _found(call, "TopicArn"), call.services.dialect)}
+    return {"Topic": ceph_topic(await _found(call, "TopicArn", GET), call.services.dialect)}
 
 
 async def list_topics(call: Call) -> Reply:
@@ -99,8 +100,8 @@ async def tag_resource(call: Call) -> Reply:
     """Set tags of the topic, and keep its others."""
     dialect = call.services.dialect
     arn = checked_arn(call.input["ResourceArn"], dialect)
-    change = tagged(_who(call), dialect, add=checked_tags(call.input["Tags"], dialect))
-    await _edit(call, arn, change)
+    tags = checked_tags(call.input["Tags"], dialect)
+    await _edit(call, arn, tagged(tags, _who(call), dialect))
     return {}
 
 
@@ -108,14 +109,13 @@ async def untag_resource(call: Call) -> Reply:
     """Remove tags of the topic; one that it does not have is no error."""
     dialect = call.services.dialect
     arn = checked_arn(call.input["ResourceArn"], dialect)
-    change = tagged(_who(call), dialect, add={}, remove=call.input["TagKeys"])
-    await _edit(call, arn, change)
+    await _edit(call, arn, untagged(call.input["TagKeys"], _who(call), dialect))
     return {}
 
 
 async def list_tags_for_resource(call: Call) -> Reply:
     """The tags of the topic."""
-    topic = await _found(call, "ResourceArn")
+    topic = await _found(call, "ResourceArn", LIST_TAGS)
     return {"Tags": [{"Key": name, "Value": text} for name, text in topic.tags.items()]}
 
 
@@ -129,13 +129,13 @@ def _who(call: Call) -> Who:
     return Who(call.tenant, credentials.display_name if credentials else "", call.user_id)
 
 
-async def _found(call: Call, member: str) -> Topic:
-    """The topic that a member names, if the caller may look at it."""
+async def _found(call: Call, member: str, action: str) -> Topic:
+    """The topic that a member names, if the caller may do this with it."""
     dialect = call.services.dialect
     topic = await call.services.run(
         call.services.metabase.topics.get, checked_arn(call.input[member], dialect)
     )
-    return existing_topic(topic, _who(call), GET, dialect)
+    return existing_topic(topic, _who(call), action, dialect)
 
 
 def _check_transport(call: Call, attributes: Mapping[str, str]) -> None:

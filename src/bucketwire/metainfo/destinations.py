@@ -1,13 +1,16 @@
-"""The destinations that rules name: whether they are there, and the errors for those that are not or fail."""
+"""The destinations that rules name: whether they are there and open to the caller, and the errors if not."""
 
 from collections.abc import Callable, Iterable, Mapping
 
-from bucketwire.errors import CallError, InvalidRequest, NotFound
+from bucketwire.errors import CallError, Denied, InvalidRequest, NotFound
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic, topic_named_by
+from bucketwire.metainfo.refusals import shortened
 
+_INVALID = "InvalidArgument"
 _MISSING = "The destination topic does not exist"
+_CLOSED = "The destination topic is not open to this user"
 
 
 def destinations_of(
@@ -15,45 +18,48 @@ def destinations_of(
     find: Callable[[str], Topic | None],
     may_publish: Callable[[Topic], bool],
     dialect: Dialect,
+    *,
+    must_exist: bool = True,
 ) -> list[Topic]:
-    """The topics of the rules, each once; raises unless each exists and may be published to.
+    """The topics of the rules that are there, each once; raises when one may not be published to.
 
-    A topic that may not be published to is as good as none: its name is nobody else's business. One that an
-    ARN names directly is judged by its own service.
+    With `must_exist`, also when one is not there. A deleted topic is not there, and its name stays its
+    owner's. A topic that an ARN names directly is judged by its own service.
     """
-    arns = dict.fromkeys(rule.topic_arn for rule in rules)
-    found = {arn: topic_named_by(arn) or _usable(find(arn), may_publish) for arn in arns}
-    missing = [arn for arn, topic in found.items() if topic is None]
-    if missing:
-        raise _missing_topics(missing, dialect)
-    return [topic for topic in found.values() if topic is not None]
+    arns = list(dict.fromkeys(rule.topic_arn for rule in rules))
+    named = {arn: topic for arn in arns if (topic := topic_named_by(arn))}
+    stored = {arn: topic for arn in arns if arn not in named and (topic := find(arn))}
+    there = named | {arn: topic for arn, topic in stored.items() if topic.deleted_at_ns is None}
+    missing = [arn for arn in arns if must_exist and arn not in there]
+    denied = [arn for arn, topic in stored.items() if not may_publish(topic)]
+    _check_codes_apart(missing, denied, dialect)
+    if refused := [arn for arn in arns if arn in {*missing, *denied}]:
+        # Where a topic must exist, a closed one reads as a missing one: its name is nobody else's business.
+        raise _unable_to_validate(dict.fromkeys(refused, _MISSING if must_exist else _CLOSED))
+    return [there[arn] for arn in arns if arn in there]
 
 
 def failed_destinations(reasons: Mapping[str, str], dialect: Dialect) -> CallError:
     """The error for destinations, by ARN, that have not acknowledged the test event."""
     if dialect.reason_in_message:
-        message = "; ".join(f"The destination {arn} failed: {why}" for arn, why in reasons.items())
-        return InvalidRequest(message, code="InvalidArgument")
+        message = "; ".join(f"The destination {arn} failed: {shortened(why)}" for arn, why in reasons.items())
+        return InvalidRequest(message, code=_INVALID)
     return _unable_to_validate(reasons)
 
 
-def _usable(topic: Topic | None, may_publish: Callable[[Topic], bool]) -> Topic | None:
-    if topic is None or topic.deleted_at_ns is not None or not may_publish(topic):
-        return None
-    return topic
-
-
-def _missing_topics(arns: list[str], dialect: Dialect) -> CallError:
-    if dialect.missing_topic_code != "InvalidArgument":
-        return NotFound(f"The topic {arns[0]} does not exist", code=dialect.missing_topic_code)
-    return _unable_to_validate(dict.fromkeys(arns, _MISSING))
+def _check_codes_apart(missing: list[str], denied: list[str], dialect: Dialect) -> None:
+    """Raises where the dialect has an error of its own for such topics."""
+    if missing and dialect.missing_topic_code != _INVALID:
+        raise NotFound(f"The topic {shortened(missing[0])} does not exist", code=dialect.missing_topic_code)
+    if denied and dialect.denied_topic_code != _INVALID:
+        raise Denied(f"{_CLOSED}: {shortened(denied[0])}", code=dialect.denied_topic_code)
 
 
 def _unable_to_validate(reasons: Mapping[str, str]) -> InvalidRequest:
     fields: dict[str, str] = {}
     for number, (arn, reason) in enumerate(reasons.items(), start=1):
-        fields[f"ArgumentName{number}"] = arn
-        fields[f"ArgumentValue{number}"] = reason
+        fields[f"ArgumentName{number}"] = shortened(arn)
+        fields[f"ArgumentValue{number}"] = shortened(reason)
     return InvalidRequest(
-        "Unable to validate the following destination configurations", code="InvalidArgument", fields=fields
+        "Unable to validate the following destination configurations", code=_INVALID, fields=fields
     )

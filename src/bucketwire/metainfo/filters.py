@@ -12,12 +12,12 @@ from typing import Any
 
 from bucketwire.errors import InvalidRequest
 from bucketwire.event.dialect import Dialect
-from bucketwire.event.rule import METADATA_PREFIX, Filter, Part, compiled
-from bucketwire.metainfo.refusals import invalid_argument, malformed
+from bucketwire.event.rule import METADATA_PREFIX, Filter, Part
+from bucketwire.metainfo.refusals import invalid_argument, malformed, shortened
+from bucketwire.metainfo.regex_cost import REGEX, check_regex
 
 _MAX_CHARACTERS = 1024
-_REGEX = "regex"
-_KEY_NAMES = ("prefix", "suffix", _REGEX)
+_KEY_NAMES = ("prefix", "suffix", REGEX)
 _MEMBERS = {Part.KEY: "Key", Part.METADATA: "Metadata", Part.TAGS: "Tags"}
 """What the S3 model calls the element of each part, in the order in which they are shown."""
 
@@ -45,10 +45,18 @@ def filters_to_element(filters: Iterable[Filter], dialect: Dialect) -> dict[str,
     """The element that shows the filters; empty when there are none."""
     shown: dict[str, Any] = {}
     for part, member in _MEMBERS.items():
-        conditions = [_condition(each, dialect) for each in filters if each.part is part]
+        conditions = [
+            {"Name": shown_name(each, dialect), "Value": each.value} for each in filters if each.part is part
+        ]
         if conditions:
             shown[member] = {"FilterRules": conditions}
     return shown
+
+
+def shown_name(condition: Filter, dialect: Dialect) -> str:
+    """The name of a filter, as the dialect writes it."""
+    capitalized = condition.part is Part.KEY and dialect.capitalized_filter_names
+    return condition.name.capitalize() if capitalized else condition.name
 
 
 def _filter(part: Part, condition: Mapping[str, str], dialect: Dialect) -> Filter:
@@ -61,8 +69,8 @@ def _filter(part: Part, condition: Mapping[str, str], dialect: Dialect) -> Filte
                 f"a filter rule must not be longer than {_MAX_CHARACTERS} characters", element, text
             )
     found = Filter(_checked_name(part, name, dialect), value, part)
-    if part is Part.KEY and found.name == _REGEX:
-        compiled(value)
+    if part is Part.KEY and found.name == REGEX:
+        check_regex(value)
     return found
 
 
@@ -72,7 +80,7 @@ def _checked_name(part: Part, name: str, dialect: Dialect) -> str:
     if part is not Part.KEY and dialect.key_filters_only:
         raise _bad_name("filter rules must be on the key, by prefix or suffix", name, dialect)
     match part:
-        case Part.KEY if lower not in _KEY_NAMES or (lower == _REGEX and dialect.key_filters_only):
+        case Part.KEY if lower not in _KEY_NAMES or (lower == REGEX and dialect.key_filters_only):
             raise _bad_name("filter rule name must be either prefix or suffix", name, dialect)
         case Part.METADATA if not lower.startswith(METADATA_PREFIX) or lower == METADATA_PREFIX:
             raise _bad_name(
@@ -89,10 +97,5 @@ def _bad_name(message: str, name: str, dialect: Dialect) -> InvalidRequest:
     return InvalidRequest(
         message,
         code=dialect.bad_filter_code,
-        fields={"ArgumentName": "FilterRule.Name", "ArgumentValue": name},
+        fields={"ArgumentName": "FilterRule.Name", "ArgumentValue": shortened(name)},
     )
-
-
-def _condition(condition: Filter, dialect: Dialect) -> dict[str, str]:
-    capitalized = condition.part is Part.KEY and dialect.capitalized_filter_names
-    return {"Name": condition.name.capitalize() if capitalized else condition.name, "Value": condition.value}

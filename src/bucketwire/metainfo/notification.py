@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bucketwire.event.arn import PubsubArn, parse_destination_arn
+from bucketwire.errors import InvalidRequest
+from bucketwire.event.arn import PubsubArn, TopicArn, parse_destination_arn
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.rule import Rule
 from bucketwire.metainfo.filters import filters_from_element, filters_to_element
@@ -21,6 +22,7 @@ from bucketwire.metainfo.refusals import invalid_argument, malformed, too_many_r
 Configuration = Mapping[str, Any]
 
 _MAX_ID_CHARACTERS = 255
+_MAX_ARN_CHARACTERS = 2048
 _ILLEGIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """What XML cannot show, and a query can bring."""
 _ALL_EVENTS = ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
@@ -54,7 +56,7 @@ def rule_from_configuration(configuration: Configuration, dialect: Dialect, rule
             "Exactly one TopicConfiguration is put by its Id", "TopicConfiguration", str(len(entries))
         )
     if entries[0].get("Id", rule_id) != rule_id:
-        raise invalid_argument(f"Id must be {rule_id}, as in the query", "Id", entries[0]["Id"])
+        raise invalid_argument("Id must be that of the query", "Id", entries[0]["Id"])
     return _rule({**entries[0], "Id": rule_id}, dialect, lambda: rule_id)
 
 
@@ -102,10 +104,21 @@ def _rule_id(given: str | None, dialect: Dialect, new_id: Callable[[], str]) -> 
 
 def _destination(arn: str, dialect: Dialect) -> str:
     """The ARN, if the dialect lets a rule name such a destination."""
-    parsed = parse_destination_arn(arn)
+    if len(arn) > _MAX_ARN_CHARACTERS:
+        raise invalid_argument(
+            f"Topic must not be longer than {_MAX_ARN_CHARACTERS} characters", "Topic", arn
+        )
+    parsed = _parsed(arn)
     if not dialect.topics_served and not isinstance(parsed, PubsubArn):
         raise invalid_argument(f"The only destinations are topics {_PUBSUB}", "Topic", arn)
     return arn
+
+
+def _parsed(arn: str) -> TopicArn | PubsubArn:
+    try:
+        return parse_destination_arn(arn)
+    except InvalidRequest as problem:
+        raise invalid_argument(problem.message, "Topic", arn) from problem
 
 
 def _events(names: Sequence[str], dialect: Dialect) -> tuple[str, ...]:

@@ -2,11 +2,18 @@
 
 from bucketwire.errors import InvalidRequest
 
+MAX_SHOWN_CHARACTERS = 1024
+
+
+def shortened(text: str) -> str:
+    """What an error repeats of a value: its beginning."""
+    return text[:MAX_SHOWN_CHARACTERS]
+
 
 def invalid_argument(message: str, name: str, value: str) -> InvalidRequest:
     """An element has a value that it cannot have."""
     return InvalidRequest(
-        message, code="InvalidArgument", fields={"ArgumentName": name, "ArgumentValue": value}
+        message, code="InvalidArgument", fields={"ArgumentName": name, "ArgumentValue": shortened(value)}
     )
 
 

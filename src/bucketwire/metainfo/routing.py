@@ -79,4 +79,7 @@ def _refusal(topic: Topic | None, change: ObjectChange) -> str:
         return "the topic does not exist"
     if topic.deleted_at_ns is not None and topic.deleted_at_ns <= change.committed_at_ns:
         return "the topic was deleted before the change"
+    if topic.owner_id not in {"", change.bucket.owner_id} and "Policy" not in topic.attributes:
+        # a rule can be older than the topic that it names, or than the end of the policy that opened it
+        return "the topic is another user's, and no policy opens it"
     return ""

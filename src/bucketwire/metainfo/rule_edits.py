@@ -15,6 +15,7 @@ from bucketwire.event.dialect import Dialect
 from bucketwire.event.rule import Rule
 from bucketwire.metainfo.overlaps import check_overlaps
 from bucketwire.metainfo.refusals import too_many_rules
+from bucketwire.metainfo.regex_cost import check_regexes
 
 Edit = Callable[[list[Rule]], list[Rule]]
 _ETAG_BYTES = 16
@@ -63,9 +64,10 @@ class RuleCondition:
 
 def merged_rules(current: Sequence[Rule], wanted: Sequence[Rule], dialect: Dialect) -> list[Rule]:
     """The rules in force once the configuration `wanted` was put over `current`."""
-    if not dialect.configuration_merges or not wanted:
-        return list(wanted)
-    return _with(current, wanted, dialect)
+    replaces = not dialect.configuration_merges or not wanted
+    rules = list(wanted) if replaces else _with(current, wanted, dialect)
+    check_regexes(rules)
+    return rules
 
 
 def with_rule(current: Sequence[Rule], wanted: Rule, dialect: Dialect) -> list[Rule]:
@@ -73,6 +75,7 @@ def with_rule(current: Sequence[Rule], wanted: Rule, dialect: Dialect) -> list[R
     rules = _with(current, [wanted], dialect)
     if dialect.overlaps_refused:
         check_overlaps(rules)
+    check_regexes(rules)
     return rules
 
 

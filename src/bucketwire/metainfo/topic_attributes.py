@@ -17,6 +17,7 @@ from bucketwire.errors import ConfigError, InvalidRequest
 from bucketwire.event.arn import valid_pubsub_names
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.topic import ENDPOINT
+from bucketwire.metainfo.aws_attributes import WORDS_FOR_NOTHING
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, LIMIT_ATTRIBUTE, POLICY_ATTRIBUTE, REJECT
 from bucketwire.publish import SCHEMES, publisher_kind
 
@@ -27,6 +28,7 @@ _WITH_LOGIN = (*_AMQP, *_KAFKA)
 _TLS = ("https", "amqps", "kafka")
 _MAX_ENDPOINT_CHARACTERS = 2048
 _MAX_CHARACTERS = 4096
+_MAX_LABEL_CHARACTERS = 100
 _MAX_SECONDS = 366 * 24 * 3600
 _MAX_RETRIES = 1_000_000
 _MAX_QUEUE_BYTES = 1 << 40
@@ -68,6 +70,10 @@ def _is_one_of(*words: str) -> Callable[[str], bool]:
 
 def _is_text(text: str) -> bool:
     return len(text) <= _MAX_CHARACTERS
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= _MAX_LABEL_CHARACTERS
 
 
 def _is_name(text: str) -> bool:
@@ -146,12 +152,14 @@ _URL = f"a URL that starts with {' or '.join(f'{scheme}://' for scheme in SCHEME
 _KEYS = "one key or two with a space between: whsec_ and base64 of 24 to 64 bytes"
 _LIST = "host or host:port, with commas between"
 _TEXT = f"a text of up to {_MAX_CHARACTERS} characters"
+_LABEL = f"a text of up to {_MAX_LABEL_CHARACTERS} characters; it has no effect"
 
 ATTRIBUTES = {
     attribute.name: attribute
     for attribute in (
         Attribute(ENDPOINT, _URL, _is_endpoint, "none: messages wait"),
         Attribute("OpaqueData", _TEXT, _is_text, "none"),
+        Attribute("DisplayName", _LABEL, _is_label, "none"),
         _flag("persistent", "true (aws), false (ceph)"),
         _number("time_to_live", _MAX_SECONDS, "the server's: no limit"),
         _number("max_retries", _MAX_RETRIES, "the server's: no limit"),
@@ -194,15 +202,13 @@ ATTRIBUTES = {
     )
 }
 NUMBERS = ("time_to_live", "max_retries", "retry_sleep_duration", LIMIT_ATTRIBUTE)
-_UNSET_WORDS = {**dict.fromkeys(NUMBERS, "none"), "FifoTopic": "false", "ContentBasedDeduplication": "false"}
-_AWS_ALONE = ("DisplayName", "DeliveryPolicy", "KmsMasterKeyId", "TracingConfig", "SignatureVersion")
-_SILENT_WHEN_UNSET = ("FifoTopic", "ContentBasedDeduplication", "ArchivePolicy", *_AWS_ALONE)
+_UNSET_WORDS = {**dict.fromkeys(NUMBERS, "none"), **WORDS_FOR_NOTHING}
 
 
 def checked_attributes(sent: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
     """What is to be stored; `InvalidRequest` that names what is unknown or has a bad value."""
     unset = {name for name, text in sent.items() if _is_unset(name, text)}
-    unknown = sorted(sent.keys() - ATTRIBUTES.keys() - (unset & set(_SILENT_WHEN_UNSET)))
+    unknown = sorted(sent.keys() - ATTRIBUTES.keys() - (unset & WORDS_FOR_NOTHING.keys()))
     if unknown:
         raise bad_attribute(
             _listed(unknown), f"not supported; supported are {', '.join(ATTRIBUTES)}", dialect
@@ -211,6 +217,16 @@ def checked_attributes(sent: Mapping[str, str], dialect: Dialect) -> dict[str, s
     for name, text in kept.items():
         _check(ATTRIBUTES[name], text, dialect)
     return kept
+
+
+def check_policy(attributes: Mapping[str, str], arn: str, dialect: Dialect) -> None:
+    """Raises unless the Policy among them, if there is one, is about the topic of that ARN."""
+    if "Policy" not in attributes:
+        return
+    try:
+        parse_policy(attributes["Policy"], arn)
+    except InvalidRequest as problem:
+        raise bad_attribute("Policy", problem.message, dialect) from problem
 
 
 def check_together(attributes: Mapping[str, str], dialect: Dialect) -> None:

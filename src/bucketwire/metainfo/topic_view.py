@@ -18,11 +18,17 @@ _CEPH_NAMES = {
 }
 _ALWAYS_IN_SNS = {
     "DisplayName": "",
+    "SignatureVersion": "1",
+    "TracingConfig": "PassThrough",
     "SubscriptionsConfirmed": "0",
     "SubscriptionsPending": "0",
     "SubscriptionsDeleted": "0",
 }
 """What clients of SNS look for, though there is nothing to tell."""
+_DEFAULT_ACTIONS = (
+    *("GetTopicAttributes", "SetTopicAttributes", "AddPermission", "RemovePermission", "DeleteTopic"),
+    *("Subscribe", "ListSubscriptionsByTopic", "Publish"),
+)
 
 
 def shown_attributes(topic: Topic) -> dict[str, str]:
@@ -32,7 +38,24 @@ def shown_attributes(topic: Topic) -> dict[str, str]:
 
 def sns_attributes(topic: Topic) -> dict[str, str]:
     """The answer to GetTopicAttributes, as clients of SNS expect it."""
-    return {**shown_attributes(topic), **_ALWAYS_IN_SNS}
+    return {**_ALWAYS_IN_SNS, "Policy": default_policy(topic), **shown_attributes(topic)}
+
+
+def default_policy(topic: Topic) -> str:
+    """What SNS shows as the Policy of a topic that has none: it opens the topic to its owner.
+
+    Clients read it as JSON, and set it again to take a Policy away.
+    """
+    statement = {
+        "Sid": "__default_statement_ID",
+        "Effect": "Allow",
+        "Principal": {"AWS": "*"},
+        "Action": [f"SNS:{action}" for action in _DEFAULT_ACTIONS],
+        "Resource": topic.arn,
+        "Condition": {"StringEquals": {"AWS:SourceOwner": topic.owner_id}},
+    }
+    policy = {"Version": "2008-10-17", "Id": "__default_policy_ID", "Statement": [statement]}
+    return msgspec.json.encode(policy).decode()
 
 
 def ceph_attributes(topic: Topic, dialect: Dialect) -> dict[str, str]:

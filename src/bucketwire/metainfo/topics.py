@@ -19,6 +19,8 @@ from bucketwire.access.policy import (
     SET,
     SOURCE_ACCOUNT,
     SOURCE_ARN,
+    TAG,
+    UNTAG,
     Decision,
     Policy,
     Who,
@@ -29,7 +31,7 @@ from bucketwire.errors import Denied, InvalidRequest, NotFound
 from bucketwire.event.arn import TopicArn, parse_topic_arn, valid_topic_name
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.topic import Topic
-from bucketwire.metainfo.topic_attributes import check_together, checked_attributes, is_legible
+from bucketwire.metainfo.topic_attributes import check_policy, check_together, checked_attributes, is_legible
 from bucketwire.metainfo.topic_view import shown_attributes, without_password
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "shown_attributes",
     "tagged",
     "topic_arn",
+    "untagged",
     "without_password",
 ]
 
@@ -93,9 +96,11 @@ def may_publish(topic: Topic, user_id: str, tenant: str, user_name: str, bucket:
 def created_topic(wanted: Topic, who: Who, dialect: Dialect) -> Change:
     """Makes the topic, or finds that it is there; raises when it cannot be had."""
     checked = msgspec.structs.replace(wanted, attributes=checked_attributes(wanted.attributes, dialect))
+    check_policy(checked.attributes, wanted.arn, dialect)
 
     def change(existing: Topic | None) -> Topic | None:
         if existing is None or existing.deleted_at_ns is not None:
+            _check_free(existing, who)
             check_together(checked.attributes, dialect)
             return checked
         _check_may(existing, who, CREATE)
@@ -116,6 +121,7 @@ def set_attribute(name: str, value: str, who: Who, dialect: Dialect) -> Change:
 
     def change(existing: Topic | None) -> Topic:
         topic = existing_topic(existing, who, SET, dialect)
+        check_policy(checked, topic.arn, dialect)
         others = {each: text for each, text in topic.attributes.items() if each != name}
         attributes = {**others, **checked}
         check_together(attributes, dialect)
@@ -124,15 +130,26 @@ def set_attribute(name: str, value: str, who: Who, dialect: Dialect) -> Change:
     return change
 
 
-def tagged(who: Who, dialect: Dialect, *, add: Mapping[str, str], remove: Iterable[str] = ()) -> Change:
-    """Adds and removes tags."""
-    gone = set(remove)
+def tagged(tags: Mapping[str, str], who: Who, dialect: Dialect) -> Change:
+    """Sets tags and keeps the others."""
 
     def change(existing: Topic | None) -> Topic:
-        topic = existing_topic(existing, who, SET, dialect)
-        tags = {name: text for name, text in {**topic.tags, **add}.items() if name not in gone}
-        _check_tags(tags, dialect)
-        return msgspec.structs.replace(topic, tags=tags)
+        topic = existing_topic(existing, who, TAG, dialect)
+        together = {**topic.tags, **tags}
+        _check_tags(together, dialect)
+        return msgspec.structs.replace(topic, tags=together)
+
+    return change
+
+
+def untagged(keys: Iterable[str], who: Who, dialect: Dialect) -> Change:
+    """Removes tags; one that is not there is no error."""
+    gone = set(keys)
+
+    def change(existing: Topic | None) -> Topic:
+        topic = existing_topic(existing, who, UNTAG, dialect)
+        left = {name: text for name, text in topic.tags.items() if name not in gone}
+        return msgspec.structs.replace(topic, tags=left)
 
     return change
 
@@ -167,9 +184,15 @@ def _check_tags(tags: Mapping[str, str], dialect: Dialect) -> None:
             raise _bad_tags("they have characters that XML does not know", dialect)
 
 
+def _check_free(deleted: Topic | None, who: Who) -> None:
+    """The name of a deleted topic stays its owner's: messages for it may still be on their way."""
+    if deleted is not None and deleted.owner_id != who.user_id:
+        raise _not_yours()
+
+
 def _check_may(topic: Topic, who: Who, action: str) -> None:
     if not may(topic, who, action):
-        raise Denied("The topic belongs to another user", code="AuthorizationError")
+        raise _not_yours()
 
 
 def _check_same(existing: Topic, wanted: Topic, dialect: Dialect) -> None:
@@ -187,7 +210,15 @@ def _check_same(existing: Topic, wanted: Topic, dialect: Dialect) -> None:
 
 @lru_cache(maxsize=256)
 def _policy(text: str) -> Policy:
-    return parse_policy(text) if text else ()
+    """The policy that is stored; one that would be refused today opens nothing."""
+    try:
+        return parse_policy(text) if text else ()
+    except InvalidRequest:
+        return ()
+
+
+def _not_yours() -> Denied:
+    return Denied("The topic belongs to another user", code="AuthorizationError")
 
 
 def _bad_arn(dialect: Dialect) -> InvalidRequest:

@@ -1,12 +1,16 @@
 """Users: made by the operator, looked up by access key for every request."""
 
+import re
+
 from bucketwire.access.credentials import Credentials, Lookup, new_keys, new_user_id
+from bucketwire.access.policy import NO_ACCOUNT
 from bucketwire.errors import InvalidRequest
 from bucketwire.metabase.base import Users
 from bucketwire.metabase.values import Key, User
 
 _MAX_NAME_CHARACTERS = 64
 _RESERVED = frozenset({"root", "anonymous"})
+_USER_ID = re.compile("[0-9A-Fa-f]{64}")
 
 
 def create_user(
@@ -18,6 +22,7 @@ def create_user(
         _check_name("tenant", tenant)
     if name in _RESERVED and not tenant:
         raise InvalidRequest(f"no user can be called {name}")
+    _check_is_nobody_elses(name, tenant)
     user_id = new_user_id()
     key = Key(*new_keys(access_key, secret_key), user_id)
     return users.create(User(user_id, name, tenant), key), key
@@ -34,6 +39,14 @@ def lookup_in(users: Users) -> Lookup:
         return Credentials(key.access_key, key.secret_key, user.id, user.name, user.tenant)
 
     return lookup
+
+
+def _check_is_nobody_elses(name: str, tenant: str) -> None:
+    """Policies and ARNs name users by name or id, and call those without a tenant by an account's number."""
+    if _USER_ID.fullmatch(name):
+        raise InvalidRequest("a name cannot be 64 hexadecimal digits: it looks like the id of a user")
+    if tenant == NO_ACCOUNT:
+        raise InvalidRequest(f"no tenant can be called {NO_ACCOUNT}: users without a tenant are called so")
 
 
 def _check_name(what: str, text: str) -> None:

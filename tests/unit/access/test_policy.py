@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bucketwire.access.policy import (
     ACTIONS,
+    ACTIONS_WITHOUT_EFFECT,
     DELETE,
     GET,
     PUBLISH,
@@ -23,6 +24,7 @@ from bucketwire.access.policy import (
     parse_policy,
 )
 from bucketwire.errors import InvalidRequest
+from bucketwire.gateway.protocol.model import load_service
 
 TOPIC = "arn:aws:sns:us-east-1:acme:videos"
 FRED = Who("acme", "fred", "id-of-fred")
@@ -41,9 +43,9 @@ def allowed(text: str, who: Who = FRED, action: str = GET, **context: str) -> bo
     return decide(parse_policy(text), who, action, TOPIC, named) is Decision.ALLOWED
 
 
-def reason(text: str) -> str:
+def reason(text: str, topic_arn: str = "") -> str:
     with pytest.raises(InvalidRequest) as raised:
-        parse_policy(text)
+        parse_policy(text, topic_arn)
     return raised.value.message
 
 
@@ -90,6 +92,39 @@ def test_actions_are_known_in_any_case_and_by_wildcard() -> None:
 def test_a_resource_is_the_topic_or_a_pattern_that_fits_it() -> None:
     for resource, fits in (("*", True), (TOPIC, True), ("arn:aws:sns:*:acme:v*", True), (TOPIC + "x", False)):
         assert allowed(policy(Resource=resource)) is fits
+
+
+def test_a_policy_is_about_its_own_topic_alone() -> None:
+    for resource in ("*", TOPIC, "arn:aws:sns:*:*:videos", [TOPIC, "*"]):
+        parse_policy(policy(Resource=resource), TOPIC)
+    for resource in (TOPIC + "x", "arn:aws:sns:*:*:photos", [TOPIC, "arn:aws:s3:::media"]):
+        assert TOPIC in reason(policy(Resource=resource), TOPIC)
+
+
+@pytest.mark.parametrize("action", ACTIONS_WITHOUT_EFFECT)
+def test_what_only_topics_of_aws_can_do_is_understood_and_opens_nothing(action: str) -> None:
+    assert action.startswith("sns:")
+    for written in (action, action.upper()):
+        text = policy(Action=[written])
+        assert not any(allowed(text, FRED, known) for known in ACTIONS)
+
+
+def test_every_action_on_topics_in_the_model_of_sns_is_known() -> None:
+    model = load_service("sns")
+    on_topics = {
+        f"sns:{name}"
+        for name in model.operation_names
+        if (shape := model.operation_model(name).input_shape)
+        and {"TopicArn", "ResourceArn"} & shape.members.keys()
+    }
+    ours = {"sns:GetTopic"}
+    assert on_topics - ours <= {*ACTIONS, *ACTIONS_WITHOUT_EFFECT}
+
+
+@pytest.mark.parametrize("key", ["AWS:SourceOwner", "aws:SourceOwner", "aws:sourceowner"])
+def test_the_source_owner_is_the_user_who_asks(key: str) -> None:
+    text = policy(Condition={"StringEquals": {key: "id-of-fred"}})
+    assert {who for who in (FRED, OTHER, NOBODYS) if allowed(text, who)} == {FRED}
 
 
 def test_deny_wins_over_allow_and_silence_is_neither() -> None:
@@ -147,7 +182,7 @@ def test_conditions_compare_as_in_aws(operator: str, pattern: Any, holds: bool) 
         ('{"Version": "2020-01-01", "Statement": []}', "Version"),
         ('{"Statements": []}', "Statements"),
         (policy(Effect="Maybe"), "Effect"),
-        (policy(Action="sns:Subscribe"), "sns:Subscribe"),
+        (policy(Action="sns:ListTopics"), "sns:ListTopics"),
         (policy(Action="s3:GetObject"), "s3:GetObject"),
         (policy(Action=[]), "Action"),
         (policy(Action=[1]), "Action"),
@@ -155,6 +190,16 @@ def test_conditions_compare_as_in_aws(operator: str, pattern: Any, holds: bool) 
         (policy(Resource=None), "Resource"),
         (policy(Principal=None), "Principal"),
         (policy(Principal={"AWS": "arn:aws:iam::acme:group/all"}), "group/all"),
+        (policy(Principal={"AWS": "arn:aws:iam::*:user/fred"}), "without wildcards"),
+        (policy(Principal={"AWS": "arn:aws:iam::acme:user/*"}), "user/*"),
+        (policy(Principal={"AWS": "arn:aws:iam::acme:user/fre?"}), "fre?"),
+        (policy(Principal={"AWS": "ac*"}), "ac*"),
+        (
+            policy().replace('"Effect": "Allow"', '"Effect": "Deny", "Effect": "Allow"'),
+            "'Effect' comes twice",
+        ),
+        (policy().replace('"Statement"', '"Statement": [], "Statement"'), "'Statement' comes twice"),
+        (policy(Id=float("nan")), "not JSON"),
         (policy(Principal={"Service": "lambda.amazonaws.com"}), "lambda.amazonaws.com"),
         (policy(Principal={"Federated": "x"}), "Federated"),
         (policy(NotAction="sns:Publish"), "NotAction"),

@@ -29,7 +29,7 @@ def test_the_rules_of_a_bucket_are_listed(run: Run) -> None:
     code, out, _ = run("notification", "list", "--bucket", "media")
     assert code == 0
     assert out.splitlines() == [
-        f"films -> {TOPIC_ARN}  s3:ObjectCreated:* suffix=.mp4 tag team=blue",
+        f"films -> {TOPIC_ARN}  s3:ObjectCreated:* Suffix=.mp4 tag team=blue",
         f"gone -> {TOPIC_ARN}  s3:ObjectRemoved:*",
     ]
 
@@ -52,9 +52,28 @@ def test_one_rule_is_shown(run: Run) -> None:
         "id: films",
         f"topic: {TOPIC_ARN}",
         "events: s3:ObjectCreated:*",
-        "key suffix: .mp4",
+        "key Suffix: .mp4",
         "tags team: blue",
     ]
+
+
+@pytest.mark.usefixtures("ruled")
+def test_names_of_filters_are_those_of_the_servers_dialect(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing, one = ("list", "--bucket", "media"), ("get", "--bucket", "media", "--id", "films")
+    assert "suffix=.mp4" in run("notification", *listing, "--dialect", "ceph")[1]
+    monkeypatch.setenv("BUCKETWIRE_DIALECT", "ceph")
+    assert "suffix=.mp4" in run("notification", *listing)[1]
+    assert "key suffix: .mp4" in run("notification", *one)[1]
+    assert '"Name":"suffix"' in run("notification", *listing, "--json")[1]
+    assert "Suffix=.mp4" in run("notification", *listing, "--dialect", "aws")[1]
+
+
+@pytest.mark.usefixtures("ruled")
+def test_as_json_a_removal_tells_the_ids(run: Run) -> None:
+    removal = ("notification", "rm", "--bucket", "media", "--json")
+    assert json.loads(run(*removal, "--id", "films")[1]) == {"bucket": "media", "removed": ["films"]}
+    assert json.loads(run(*removal)[1]) == {"bucket": "media", "removed": ["gone"]}
+    assert json.loads(run(*removal)[1]) == {"bucket": "media", "removed": []}
 
 
 def test_a_rule_is_removed_for_the_next_write_of_a_server_that_runs(run: Run, ruled: Metabase) -> None:

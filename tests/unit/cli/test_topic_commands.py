@@ -95,6 +95,7 @@ def test_no_secret_is_shown_by_any_command(run: Run) -> None:
 def test_a_removed_topic_is_gone_at_once_for_a_server_that_runs(run: Run, topics: Metabase) -> None:
     version = topics.topics.version()
     assert run("topic", "rm", "films") == (0, f"removed topic {FAR_ARN}\n", "")
+    assert json.loads(run("topic", "rm", BLUE_ARN, "--json")[1]) == {"removed": BLUE_ARN}
     found = topics.topics.get(FAR_ARN)
     assert found is not None
     assert found.deleted_at_ns is not None

@@ -91,10 +91,50 @@ def test_what_is_written_is_read_back_by_botocore(entries: list[dict[str, Any]])
 def test_a_form_gives_maps_whatever_the_numbers_of_their_entries() -> None:
     form = parse_form(
         "Action=CreateTopic&Name=t&Attributes.entry.9.key=b&Attributes.entry.9.value=2"
-        "&Attributes.entry.4.value=1&Attributes.entry.4.key=a&Attributes.entry.x.key=no"
+        "&Attributes.entry.4.value=1&Attributes.entry.4.key=a&Version=1&X-Amz-Date=now"
     )
     found = parse_query_input(SNS.operation_model("CreateTopic"), form)
     assert found == {"Name": "t", "Attributes": {"a": "1", "b": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        (
+            "Attributes.entry.99999999.key=x&Attributes.entry.99999999.value=1",
+            "Attributes.entry.99999999.key",
+        ),
+        ("Attributes.entry.x.key=a", "Attributes.entry.x.key"),
+        ("Attributes.entry.1.key=a", "Attributes.entry.1"),
+        ("Attributes.entry.1.value=a", "Attributes.entry.1"),
+        ("Attributes.entry.1.key=a&Attributes.entry.1.value=&Attributes.entry.1.more=", "entry.1.more"),
+        (
+            "Attributes.entry.1.key=a&Attributes.entry.1.value=1&Attributes.entry.2.key=a&Attributes.entry.2.value=",
+            "Attributes.entry.2.key",
+        ),
+        ("Attributes.1.key=a", "Attributes.1.key"),
+        ("Attributes=a", "Attributes"),
+        ("Tags.member.1.Other=a", "Tags.member.1.Other"),
+        ("Tags.member.1=a", "Tags.member.1"),
+        ("Name.x=a", "Name.x"),
+    ],
+)
+def test_a_field_that_says_nothing_of_its_member_is_named(fields: str, named: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        parse_query_input(SNS.operation_model("CreateTopic"), parse_form(f"Name=t&{fields}"))
+    assert raised.value.code == "InvalidParameter"
+    assert f"{named} Reason: " in raised.value.message
+
+
+def test_the_name_of_a_field_is_not_repeated_at_any_length() -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        parse_query_input(SNS.operation_model("CreateTopic"), {"Name": "t", "Tags." + "x" * 10_000: ""})
+    assert len(raised.value.message) < 200
+
+
+def test_a_list_and_a_map_may_be_said_to_be_empty() -> None:
+    form = parse_form("Name=t&Attributes=&Tags=")
+    assert parse_query_input(SNS.operation_model("CreateTopic"), form) == {"Name": "t"}
 
 
 def test_a_missing_parameter_is_named() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bucketwire.errors import CallError
-from bucketwire.event.dialect import AWS, CEPH, STORJ
+from bucketwire.errors import CallError, Denied
+from bucketwire.event.dialect import AWS, CEPH, STORJ, Dialect
 from bucketwire.event.topic import Topic
 from bucketwire.metainfo.destinations import destinations_of, failed_destinations
 from factories import TOPIC_ARN, rule, topic
@@ -27,12 +27,10 @@ def test_a_topic_of_pubsub_needs_no_topic_here() -> None:
     [
         (None, True),
         (Topic(TOPIC_ARN, "videos", "owner-1", deleted_at_ns=1), True),
-        (topic(), False),
+        (Topic(TOPIC_ARN, "videos", "owner-1", deleted_at_ns=1), False),
     ],
 )
-def test_a_topic_that_is_missing_deleted_or_closed_is_refused_alike(
-    found: Topic | None, open_to_caller: bool
-) -> None:
+def test_a_topic_that_is_missing_or_deleted_is_refused(found: Topic | None, open_to_caller: bool) -> None:
     for dialect, code, fields in (
         (
             AWS,
@@ -44,6 +42,33 @@ def test_a_topic_that_is_missing_deleted_or_closed_is_refused_alike(
         with pytest.raises(CallError) as raised:
             destinations_of([rule(), rule()], lambda _: found, lambda _: open_to_caller, dialect)
         assert (raised.value.code, raised.value.fields) == (code, fields)
+
+
+def test_a_closed_topic_reads_as_a_missing_one_where_the_dialect_has_one_code_for_both() -> None:
+    closed, missing = topic(), "arn:aws:sns:us-east-1:000000000000:none"
+    rules = [rule(), rule(topic_arn=missing)]
+    with pytest.raises(CallError) as raised:
+        destinations_of(rules, {closed.arn: closed}.get, lambda _: False, AWS)
+    assert raised.value.fields == {
+        "ArgumentName1": closed.arn,
+        "ArgumentValue1": "The destination topic does not exist",
+        "ArgumentName2": missing,
+        "ArgumentValue2": "The destination topic does not exist",
+    }
+    with pytest.raises(Denied) as denied:
+        destinations_of([rule()], lambda _: closed, lambda _: False, CEPH)
+    assert denied.value.code == "AccessDenied"
+
+
+@pytest.mark.parametrize("dialect", [AWS, CEPH])
+def test_a_topic_that_need_not_exist_must_not_be_closed_all_the_same(dialect: Dialect) -> None:
+    assert destinations_of([rule()], lambda _: None, lambda _: False, dialect, must_exist=False) == []
+    deleted = Topic(TOPIC_ARN, "videos", "owner-1", deleted_at_ns=1)
+    assert destinations_of([rule()], lambda _: deleted, lambda _: True, dialect, must_exist=False) == []
+    for closed in (topic(), deleted):
+        with pytest.raises(CallError) as raised:
+            destinations_of([rule()], lambda _, it=closed: it, lambda _: False, dialect, must_exist=False)
+        assert raised.value.code == dialect.denied_topic_code
 
 
 def test_the_reason_of_a_failed_test_stands_where_the_dialect_has_it() -> None:

@@ -189,6 +189,8 @@ def test_filters_are_on_the_key_the_metadata_and_the_tags_and_come_back_in_that_
         ({"Key": conditions(regex="(")}, "regular expression is not valid"),
         ({"Key": conditions(regex=r"(a)\1")}, "regular expression is not valid"),
         ({"Key": conditions(regex="((a{1000}){1000}){1000}")}, "regular expression is not valid"),
+        ({"Key": conditions(regex=".*a.{700}(x|7)|.*b.{200}q")}, "regular expression is too costly"),
+        ({"Key": conditions(regex="[ab]*a[ab]{400}x")}, "regular expression is too costly"),
     ],
 )
 def test_a_filter_that_cannot_be_is_refused(described: dict[str, Any], message: str) -> None:
@@ -197,7 +199,40 @@ def test_a_filter_that_cannot_be_is_refused(described: dict[str, Any], message: 
 
 
 def test_the_longest_filter_is_accepted() -> None:
-    assert rules_of(entry(Filter=filtered(regex="x" * 1024)))
+    assert rules_of(entry(Filter=filtered(prefix="x" * 1024)))
+    assert rules_of(entry(Filter=filtered(regex="(?:)" * 256)))
+
+
+@pytest.mark.parametrize("dialect", [AWS, CEPH])
+def test_an_arn_is_not_longer_than_2048_characters(dialect: Dialect) -> None:
+    tenant = "t" * (2048 - len("arn:aws:sns:us-east-1::name"))
+    longest = f"arn:aws:sns:us-east-1:{tenant}:name"
+    assert rules_of({**entry(Id="i"), "TopicArn": longest}, dialect=dialect)[0].topic_arn == longest
+    error = refused({**entry(Id="i"), "TopicArn": longest + "e"}, dialect=dialect)
+    assert (error.code, "2048 characters" in error.message) == ("InvalidArgument", True)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"TopicArn": "arn:aws:sns:" + "x" * 900_000},
+        {"TopicArn": "x" * 2000},
+        {"Id": "x" * 2000},
+        {"Events": ["s3:" + "x" * 2000]},
+        {"Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "x" * 2000}]}}},
+        {"Filter": {"Tags": {"FilterRules": [{"Name": "x" * 2000, "Value": "y"}]}}},
+    ],
+)
+def test_errors_repeat_no_more_than_1024_characters_of_a_value(broken: dict[str, Any]) -> None:
+    for dialect in (AWS, CEPH, STORJ):
+        error = refused({**entry(Id="i"), **broken}, dialect=dialect)
+        assert max(len(text) for text in (error.message, *error.fields.values())) <= 1024
+
+
+def test_the_same_holds_for_the_one_rule_that_is_put_by_its_id() -> None:
+    with pytest.raises(CallError) as raised:
+        rule_from_configuration({"TopicConfigurations": [entry(Id="x" * 9000)]}, AWS, "y" * 9000)
+    assert max(len(text) for text in (raised.value.message, *raised.value.fields.values())) <= 1024
 
 
 def test_rules_that_filter_by_more_than_prefix_and_suffix_overlap_with_nothing() -> None:

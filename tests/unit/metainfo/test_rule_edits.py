@@ -54,6 +54,28 @@ def test_one_rule_must_not_overlap_with_the_others_nor_be_one_too_many() -> None
             merge()
 
 
+def test_the_expressions_of_a_bucket_are_bounded_together_however_they_come() -> None:
+    def matching(pattern: str, number: int) -> Rule:
+        return Rule(str(number), OLD.topic_arn, OLD.events, (Filter("regex", pattern),))
+
+    everyday = [matching(r".*\.jpg", number) for number in range(17)]
+    costly = [matching("[ab]*a[ab]{200}x", number) for number in range(3)]
+    tagged = Rule("t", OLD.topic_arn, OLD.events, (Filter("regex", "(", Part.TAGS),))
+    for dialect in (AWS, CEPH):
+        assert merged_rules([], [*everyday, tagged], dialect) == [*everyday, tagged]
+        assert with_rule(costly[:1], costly[1], dialect) == costly[:2]
+        for merge in (
+            lambda dialect=dialect: merged_rules([], costly, dialect),
+            lambda dialect=dialect: with_rule(costly[:2], costly[2], dialect),
+        ):
+            with pytest.raises(CallError, match="too costly together") as raised:
+                merge()
+            assert raised.value.code == "InvalidArgument"
+    with pytest.raises(CallError, match="too costly together"):
+        merged_rules(costly[:2], costly[2:], CEPH)
+    assert merged_rules(costly[:2], costly[2:], AWS) == costly[2:]
+
+
 def test_one_rule_is_removed_or_all_are() -> None:
     assert without_rule(RULES, "a") == [KEPT]
     assert without_rule(RULES, "none-such") == RULES

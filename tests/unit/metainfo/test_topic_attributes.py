@@ -1,5 +1,6 @@
 """The attributes of topics: what they may be set to."""
 
+import json
 from base64 import b64encode
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import pytest
 from bucketwire.errors import CallError, ConfigError, InvalidRequest
 from bucketwire.event.dialect import AWS, CEPH
 from bucketwire.metainfo import topic_attributes
+from bucketwire.metainfo.aws_attributes import WORDS_FOR_NOTHING
 from bucketwire.metainfo.topic_attributes import (
     ATTRIBUTES,
     SCHEMES,
     Attribute,
+    check_policy,
     check_together,
     checked_attributes,
     secrets_among,
 )
+from factories import topic
 
 PAGE = Path(__file__).parents[3] / "docs" / "topics.md"
 KEY = "whsec_" + b64encode(b"k" * 32).decode()
@@ -39,6 +43,7 @@ def refused(**attributes: str) -> str:
         ("push-endpoint", "pubsub://my-project/my-topic"),
         ("push-endpoint", "pubsub://example.com:my-project/my-topic"),
         ("OpaqueData", '{"a":"b<&>"}'),
+        ("DisplayName", "Our videos"),
         ("persistent", "True"),
         ("persistent", "false"),
         ("time_to_live", "0"),
@@ -83,6 +88,7 @@ def test_what_an_attribute_may_be_is_kept_as_it_was_sent(name: str, text: str) -
         ("push-endpoint", "pubsub://my-project/topic/more"),
         ("OpaqueData", "x" * 4097),
         ("OpaqueData", "bell \x07"),
+        ("DisplayName", "x" * 101),
         ("OpaqueData", "half \ud800"),
         ("persistent", "yes"),
         ("time_to_live", "-1"),
@@ -126,17 +132,35 @@ def test_unknown_attributes_are_named_with_those_that_there_are() -> None:
     assert len(many) < 1000
 
 
-@pytest.mark.parametrize(
-    "attribute", ["DisplayName", "KmsMasterKeyId", "DeliveryPolicy", "TracingConfig", "SignatureVersion"]
-)
+@pytest.mark.parametrize("attribute", WORDS_FOR_NOTHING)
 def test_what_only_aws_has_is_refused_by_name_unless_it_says_nothing(attribute: str) -> None:
-    assert attribute in refused(**{attribute: "something"})
-    assert checked_attributes({attribute: ""}, AWS) == {}
+    assert f"Reason: {attribute}: not supported" in refused(**{attribute: "something"})
+    for nothing in ("", WORDS_FOR_NOTHING[attribute]):
+        assert checked_attributes({attribute: nothing}, AWS) == {}
 
 
-def test_a_fifo_topic_is_refused_and_one_that_is_none_is_taken() -> None:
-    assert "FifoTopic" in refused(FifoTopic="true")
-    assert checked_attributes({"FifoTopic": "false"}, AWS) == {}
+def test_what_terraform_sends_without_being_asked_says_nothing() -> None:
+    sent = {
+        "FifoTopic": "false",
+        "ContentBasedDeduplication": "false",
+        "SignatureVersion": "1",
+        "TracingConfig": "PassThrough",
+        "SQSSuccessFeedbackSampleRate": "0",
+        "HTTPFailureFeedbackRoleArn": "",
+    }
+    assert checked_attributes(sent, AWS) == {}
+    for name, text in (("SignatureVersion", "2"), ("TracingConfig", "Active"), ("FifoTopic", "true")):
+        assert name in refused(**{name: text})
+
+
+def test_what_is_wrong_with_a_policy_is_told_once_and_with_the_topic_it_is_for() -> None:
+    assert refused(Policy="{").endswith("Reason: Policy: it is not JSON")
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "sns:Publish", "Resource": topic().arn}
+    attributes = {"Policy": json.dumps({"Statement": statement})}
+    check_policy(attributes, topic().arn, AWS)
+    check_policy({}, topic().arn, AWS)
+    with pytest.raises(InvalidRequest, match="Reason: Policy: bad resource"):
+        check_policy(attributes, topic(name="photos").arn, AWS)
 
 
 def test_empty_values_and_cephs_word_for_the_default_are_unset() -> None:

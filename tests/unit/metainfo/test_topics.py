@@ -6,21 +6,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from bucketwire.access.policy import GET, Who
+from bucketwire.access.policy import ACTIONS, GET, Who
 from bucketwire.errors import CallError
 from bucketwire.event.dialect import AWS, CEPH, Dialect
 from bucketwire.event.topic import Topic
-from bucketwire.metainfo.topic_view import ceph_attributes, ceph_topic, sns_attributes
+from bucketwire.metainfo.topic_view import ceph_attributes, ceph_topic, default_policy, sns_attributes
 from bucketwire.metainfo.topics import (
     checked_arn,
     checked_tags,
     created_topic,
     existing_topic,
+    may,
     may_publish,
     set_attribute,
     shown_attributes,
     tagged,
     topic_arn,
+    untagged,
     without_password,
 )
 from factories import topic
@@ -102,6 +104,17 @@ def test_a_deleted_topic_can_be_created_anew() -> None:
     assert create(deleted, wanted) == wanted
 
 
+@pytest.mark.parametrize("dialect", [AWS, CEPH])
+def test_the_name_of_a_deleted_topic_stays_its_owners(dialect: Dialect) -> None:
+    for before in (topic("http://one/"), opened("sns:CreateTopic")):
+        deleted = msgspec.structs.replace(before, deleted_at_ns=1)
+        error = error_of(
+            create, deleted, msgspec.structs.replace(topic(), owner_id="owner-2"), OTHER, dialect
+        )
+        taken = error_of(create, topic(), topic(), OTHER, dialect)
+        assert (error.code, error.message) == (taken.code, taken.message)
+
+
 def test_another_users_topic_cannot_be_taken_set_or_seen() -> None:
     for dialect in (AWS, CEPH):
         assert error_of(create, topic(), topic(), OTHER, dialect).code == "AuthorizationError"
@@ -148,6 +161,34 @@ def test_a_topic_can_be_opened_to_a_bucket() -> None:
     assert not may_publish(shared, "owner-2", "acme", "other", "media")
 
 
+def test_the_default_policy_can_be_set_and_opens_the_topic_to_nobody_else() -> None:
+    shown = sns_attributes(topic())["Policy"]
+    assert shown == default_policy(topic())
+    changed = set_to(topic(), "Policy", shown)
+    assert changed is not None
+    assert sns_attributes(changed)["Policy"] == shown
+    for action in ACTIONS:
+        assert may(changed, OWNER, action)
+        assert not may(changed, OTHER, action)
+    assert not may_publish(changed, "owner-2", "", "other", "media")
+
+
+def test_a_policy_about_another_topic_is_refused_when_it_is_set_and_at_creation() -> None:
+    foreign = default_policy(topic(name="photos"))
+    for error in (
+        error_of(set_to, topic(), "Policy", foreign),
+        error_of(create, None, topic(Policy=foreign)),
+    ):
+        assert (error.code, "Policy: bad resource" in error.message) == ("InvalidParameter", True)
+
+
+def test_a_stored_policy_that_would_be_refused_today_opens_nothing() -> None:
+    stored = opened("sns:*").attributes["Policy"]
+    twice = topic(Policy=stored.replace('"Effect"', '"Effect": "Deny", "Effect"'))
+    assert not may(twice, OTHER, GET)
+    assert may(twice, OWNER, GET)
+
+
 @pytest.mark.parametrize("found", [None, msgspec.structs.replace(topic(), deleted_at_ns=1)])
 def test_a_topic_that_is_not_there_is_not_found(found: Topic | None) -> None:
     error = error_of(existing_topic, found, OWNER, GET, AWS)
@@ -171,9 +212,21 @@ def test_setting_one_attribute_keeps_the_others_and_an_empty_value_unsets_it() -
 
 def test_tags_are_added_and_removed() -> None:
     existing = msgspec.structs.replace(topic(), tags={"a": "1", "b": "2"})
-    changed = tagged(OWNER, AWS, add={"a": "9", "c": "3"}, remove=["b", "x"])(existing)
+    changed = tagged({"a": "9", "c": "3"}, OWNER, AWS)(existing)
+    assert changed is not None
+    assert changed.tags == {"a": "9", "b": "2", "c": "3"}
+    changed = untagged(["b", "x"], OWNER, AWS)(changed)
     assert changed is not None
     assert changed.tags == {"a": "9", "c": "3"}
+
+
+def test_tags_have_their_own_words_in_a_policy() -> None:
+    for action, change in (
+        ("sns:TagResource", tagged({}, OTHER, AWS)),
+        ("sns:UntagResource", untagged([], OTHER, AWS)),
+    ):
+        assert change(opened(action)) is not None
+        assert error_of(change, opened("sns:SetTopicAttributes")).code == "AuthorizationError"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bucketwire.errors import ConfigError, Conflict, InvalidRequest
+from bucketwire.event.dialect import AWS
 from bucketwire.metabase import open_metabase
 from bucketwire.metainfo.users import create_user, lookup_in
 
@@ -35,4 +36,18 @@ def test_names_and_keys_are_checked_and_taken_once(tmp_path: Path) -> None:
         create_user(metabase.users, "bob", "", "bobs-key", "short")
     with pytest.raises(ConfigError, match="both"):
         create_user(metabase.users, "bob", "", "bobs-key")
+    metabase.close()
+
+
+def test_no_name_looks_like_an_id_and_no_tenant_like_those_without_one(tmp_path: Path) -> None:
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    alice, _ = create_user(metabase.users, "alice", "")
+    for name, tenant, told in (
+        (alice.id, "", "looks like the id"),
+        (alice.id.upper(), "acme", "looks like the id"),
+        ("bob", AWS.topic_tenant, "without a tenant"),
+    ):
+        with pytest.raises(InvalidRequest, match=told):
+            create_user(metabase.users, name, tenant)
+    create_user(metabase.users, alice.id[:-1], "00000000000")
     metabase.close()

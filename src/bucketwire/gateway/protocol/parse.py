@@ -18,6 +18,7 @@ from bucketwire.gateway.protocol.xml import Element, malformed_xml, parse_xml
 Input = dict[str, Any]
 ReadElement = Callable[[Element], Any]
 _MAX_FIELDS = 2000
+_SHOWN_CHARACTERS = 100
 _ENTRY = re.compile(r"(\d{1,6})(?:\.(.+))?")
 
 
@@ -188,34 +189,61 @@ def parse_form(body: str) -> dict[str, str]:
 
 
 def parse_query_input(operation: OperationModel, form: Mapping[str, str]) -> Input:
-    """The input of an operation of the query protocol."""
+    """The input of an operation of the query protocol.
+
+    A field that has the name of a member and says nothing of it is an error: nothing is lost in silence.
+    Other fields are none of the operation's business, those of the signature for one.
+    """
     if operation.input_shape is None:
         return {}
-    found: Input = _query_structure(operation.input_shape, form, "")
+    left = dict(form)
+    found: Input = _query_structure(operation.input_shape, left, "")
+    for name in sorted(left):
+        if name.partition(".")[0] in operation.input_shape.members:
+            raise _bad_field(name, "there is no such field")
     for member in operation.input_shape.required_members:
         if member not in found:
             raise InvalidRequest(f"Invalid parameter: {member} is missing", code="InvalidParameter")
     return found
 
 
-def _query_value(shape: Shape, form: Mapping[str, str], path: str) -> Any:
-    """The value whose fields start with `path`; None when there is no such field."""
+def _query_value(shape: Shape, left: dict[str, str], path: str) -> Any:
+    """The value whose fields start with `path`, which are taken; None when there is no such field."""
     match shape.type_name:
         case "structure":
-            return _query_structure(shape, form, path + ".") or None
+            return _query_structure(shape, left, path + ".") or None
         case "list":
-            entries = _query_entries(form, f"{path}.member.")
-            return [_query_value(shape.member, form, entry) for entry in entries] or None
+            _take_nothing(left, path)
+            entries = _query_entries(left, f"{path}.member.")
+            return [_query_value(shape.member, left, entry) for entry in entries] or None
         case "map":
-            entries = _query_entries(form, f"{path}.entry.")
-            return {form.get(f"{entry}.key", ""): form.get(f"{entry}.value", "") for entry in entries} or None
+            _take_nothing(left, path)
+            return _query_map(left, f"{path}.entry.") or None
         case _:
-            return None if path not in form else _converted(reader(shape), path, form[path])
+            return None if path not in left else _converted(reader(shape), path, left.pop(path))
 
 
-def _query_structure(shape: Shape, form: Mapping[str, str], prefix: str) -> Input:
+def _take_nothing(left: dict[str, str], path: str) -> None:
+    """Takes the field with which clients say that a list or map is empty."""
+    if left.get(path) == "":
+        del left[path]
+
+
+def _query_map(left: dict[str, str], prefix: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for entry in _query_entries(left, prefix):
+        name, value = (left.pop(f"{entry}.{part}", None) for part in ("key", "value"))
+        if name is None or value is None:
+            raise _bad_field(entry, "an entry has a key and a value")
+        if name in found:
+            raise _bad_field(f"{entry}.key", "the key comes twice")
+        found[name] = value
+    return found
+
+
+def _query_structure(shape: Shape, left: dict[str, str], prefix: str) -> Input:
     values = {
-        member: _query_value(member_shape, form, prefix + element_name(member, member_shape))
+        member: _query_value(member_shape, left, prefix + element_name(member, member_shape))
         for member, member_shape in shape.members.items()
     }
     return {member: value for member, value in values.items() if value is not None}
@@ -229,3 +257,8 @@ def _query_entries(form: Mapping[str, str], prefix: str) -> list[str]:
         if name.startswith(prefix) and (match := _ENTRY.fullmatch(name[len(prefix) :]))
     }
     return [prefix + number for number in sorted(numbers, key=int)]
+
+
+def _bad_field(name: str, reason: str) -> InvalidRequest:
+    shown = name[:_SHOWN_CHARACTERS]
+    return InvalidRequest(f"Invalid parameter: {shown} Reason: {reason}", code="InvalidParameter")
