@@ -35,13 +35,21 @@ class System:
     """A running `bucketwire up`."""
 
     def __init__(
-        self, folder: Path, dialect: str = "aws", port: int | None = None, metabase: str | None = None
+        self,
+        folder: Path,
+        dialect: str = "aws",
+        port: int | None = None,
+        metabase: str | None = None,
+        *,
+        standby: bool = False,
     ) -> None:
         self.folder = folder
         self.port = port or free_port("127.0.0.1")
         self.url = f"http://127.0.0.1:{self.port}"
         self._dialect = dialect
-        self._metabase = {"BUCKETWIRE_METABASE": metabase} if metabase else {}
+        self._more = {"BUCKETWIRE_METABASE": metabase} if metabase else {}
+        if standby:
+            self._more["BUCKETWIRE_STANDBY"] = "true"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
@@ -60,7 +68,7 @@ class System:
             "BUCKETWIRE_REGION": REGION,
             "BUCKETWIRE_ROOT_ACCESS_KEY": ACCESS_KEY,
             "BUCKETWIRE_ROOT_SECRET_KEY": SECRET_KEY,
-            **self._metabase,
+            **self._more,
         }
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -69,6 +69,22 @@ def test_of_two_pipelines_one_stands_by_and_takes_over_when_the_other_dies(
     wait_for(endpoint, put(system, "standby", "by-the-first-again"))
 
 
+def test_with_a_standby_a_killed_pipeline_is_missed_for_seconds_only(
+    tmp_path: Path, endpoint: HttpEndpoint
+) -> None:
+    with System(tmp_path, standby=True) as system:
+        system.subscribe("warm", "warm", endpoint.url)
+        until(lambda: "pipeline_stands_by" in system.log.read_text(), PATIENCE_SECONDS, system.log.read_text)
+        for number in range(2):
+            wait_for(endpoint, put(system, "warm", f"before-{number}"))
+            at_work = [
+                pid for pid in children(system.supervisor) if "bucketwire pipeline" in command_line(pid)
+            ]
+            for pid in at_work[:1]:
+                os.kill(pid, signal.SIGKILL)
+            wait_for(endpoint, put(system, "warm", f"after-{number}"))
+
+
 def test_a_killed_worker_and_lost_scratch_files_lose_no_event(
     own_system: Callable[[], System], endpoint: HttpEndpoint
 ) -> None:
