@@ -4,7 +4,7 @@ import threading
 
 from bucketwire.metabase.base import Metabase
 
-LONG_SECONDS = 3_600.0
+LONG_SECONDS = 50.0
 
 
 def test_a_cursor_is_whoevers_as_long_as_nobody_has_a_lease(metabase: Metabase) -> None:
@@ -65,3 +65,9 @@ def test_the_holder_of_a_lease_is_known_as_long_as_it_lasts(metabase: Metabase) 
     assert metabase.cursors.holder("other consumer") is None
     metabase.cursors.lease("pipeline", "first", 0)
     assert metabase.cursors.holder("pipeline") is None
+
+
+def test_a_lease_from_when_the_clock_was_ahead_counts_for_nothing(metabase: Metabase) -> None:
+    metabase.cursors.lease("pipeline", "from tomorrow", 24 * LONG_SECONDS * 60)
+    assert metabase.cursors.lease("pipeline", "today", LONG_SECONDS)
+    assert metabase.cursors.save("pipeline", "7", 1, "today")

@@ -227,3 +227,10 @@ def test_stats_tell_of_topics_that_fail_even_when_nothing_waits(metabase: Metaba
         "refused",
     )
     assert failing.retry_at_ns == 7
+
+
+def test_a_topic_put_off_when_the_clock_was_ahead_is_tried_all_the_same(metabase: Metabase) -> None:
+    park(metabase, "a")
+    tomorrow_ns = 24 * 3600 * 10**9
+    metabase.queue.report(TopicHealth(TOPIC_ARN, failures=2, retry_at_ns=tomorrow_ns, reason="refused"))
+    assert metabase.queue.due_topics(100) == [TOPIC_ARN]

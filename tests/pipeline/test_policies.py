@@ -158,3 +158,41 @@ def test_an_alarm_is_raised_once_behind_the_ladder_and_the_retries_go_on(
         "reason": "HTTP 503",
     }
     assert endpoint.attempts == 7
+
+
+def test_an_ordered_topic_gets_its_messages_in_the_order_of_their_commits_through_an_outage(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    arn = subscribe(endpoint.url, ordering="key", retry_sleep_duration="0")
+    endpoint.mode = Mode.REFUSE
+    write(3)
+    deliver(worker, metabase)
+    fail_once_more(worker, metabase, arn)
+    write(3, first=3)
+    metabase.queue.report(TopicHealth(arn))  # as if it had recovered: what waits must go first all the same
+    start = metabase.changes.start()
+    changes = list(metabase.changes.read(Slice(start, metabase.changes.head(start, 100))))
+    SliceDelivery(worker).run(changes[3:])
+    endpoint.mode = Mode.OK
+    redeliver_topics(worker, [arn])
+    waiting = [parked.message.key for parked in metabase.queue.pending(arn, after=0, limit=10)]
+    keys = [event.decoded["Records"][0]["s3"]["object"]["key"] for event in endpoint.events()]
+    assert (keys, waiting) == ([f"videos/{number}" for number in range(6)], [])
+
+
+def test_no_topic_is_drained_twice_at_once_and_none_is_claimed_without_a_thread(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    arns = [subscribe(endpoint.url, f"topic{number}") for number in range(3)]
+    endpoint.mode = Mode.HANG
+    for number in range(3):
+        metabase.queue.report(TopicHealth(arns[number], 1, 0, "HTTP 503"))
+        write(1, f"topic{number}")
+    deliver(worker, metabase)
+    redeliver_topics(worker, arns[:2])
+    assert sorted(worker.drains.values()) == sorted(arns[:2])
+    redeliver_topics(worker, arns)
+    assert sorted(worker.drains.values()) == sorted(arns)
+    endpoint.mode = Mode.DOWN
+    for each in list(worker.drains):
+        each.result()

@@ -28,12 +28,6 @@ from bucketwire.config import PipelineSettings
 @option(
     "--master", "Spark master to run on.", default=PipelineSettings.__dataclass_fields__["master"].default
 )
-@option(
-    "--scratch",
-    "Folder for Spark's working files, one for each pipeline.  [default: spark, in the data folder]",
-    default=None,
-    type=click.Path(path_type=Path, file_okay=False),
-)
 @system_uuid_option
 @system_name_option
 @delivery_options
@@ -43,7 +37,6 @@ def pipeline(
     dialect: str,
     metabase: str | None,
     master: str,
-    scratch: Path | None,
     system_uuid: str | None,
     system_name: str | None,
     delivery: Delivery,
@@ -62,7 +55,7 @@ def pipeline(
         PipelineSettings(
             metabase=metabase_url(metabase, data),
             dialect=dialect,
-            scratch=(scratch or data / "spark").absolute(),
+            scratch=data.absolute() / "spark",
             master=master,
             system_uuid=system_uuid or "",
             system_name=system_name or "",

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from bucketwire.errors import BucketwireError
+
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 10.0
 STEADY_SECONDS = 60.0
@@ -72,12 +74,20 @@ class Supervisor:
             _bury(run.process)
             run.process = None
             run.deaths = 0 if now - run.started_at > STEADY_SECONDS else run.deaths + 1
-            delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** max(0, run.deaths - 1))
-            run.start_at = now + delay
-            self.say(f"{run.part.name} stopped ({_describe(code)}): starting it again in {delay:g} s")
+            self._put_off(run, now, f"stopped ({_describe(code)})")
+
+    def _put_off(self, run: _Run, now: float, why: str) -> None:
+        delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** max(0, run.deaths - 1))
+        run.start_at = now + delay
+        self.say(f"{run.part.name} {why}: starting it again in {delay:g} s")
 
     def _start(self, run: _Run, now: float) -> None:
-        run.part.before_start()
+        try:
+            run.part.before_start()
+        except BucketwireError as error:
+            run.deaths += 1
+            self._put_off(run, now, f"cannot start ({error})")
+            return
         run.process = subprocess.Popen(  # noqa: S603 - our own command
             run.part.command,
             stdin=subprocess.PIPE,

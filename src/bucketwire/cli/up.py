@@ -153,7 +153,7 @@ def up(
                 ),
             ),
             Part("pipeline", _command("pipeline", *where), before_start=lambda: _not_yet_ready(url)),
-            *([_standby(data, where)] if standby else []),
+            *([Part("standby", _command("pipeline", *where))] if standby else []),
         ],
         {**_environment(data, url), **delivery.environment()},
         _say,
@@ -168,11 +168,6 @@ def up(
     announce.join()
     lock.close()
     _say("stopped")
-
-
-def _standby(data: Path, where: list[str]) -> Part:
-    """A second pipeline. Whichever of the two has the lease on the cursor is at work."""
-    return Part("standby", _command("pipeline", *where, "--scratch", str(data / "spark-standby")))
 
 
 def _given(flag: str, value: object) -> tuple[str, ...]:

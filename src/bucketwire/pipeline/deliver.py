@@ -130,9 +130,13 @@ class SliceDelivery:
     def _serve(self, group: _Group, unhealthy: dict[str, TopicHealth]) -> Tally:
         if group.topic is None or group.refusal:
             return self._bury(group.messages, group.refusal)
-        if group.topic.arn in unhealthy or group.topic.arn in self._slow:
+        if group.topic.arn in unhealthy or group.topic.arn in self._slow or self._must_queue(group.topic):
             return self._park_behind(group.messages)
         return self._publish(group.topic, group.messages)
+
+    def _must_queue(self, topic: Topic) -> bool:
+        """Whether others wait that must go out first."""
+        return topic.ordered and bool(self._queue.pending(topic.arn, after=0, limit=1))
 
     def _publish(self, topic: Topic, messages: list[Message]) -> Tally:
         """Publish in calls of bounded size, as long as the topic keeps up; park the rest."""
@@ -147,9 +151,9 @@ class SliceDelivery:
         for first in range(0, len(messages), MESSAGES_A_CALL):
             call = messages[first : first + MESSAGES_A_CALL]
             found = sort_outcomes(call, publisher.publish(call, self._deadline_seconds), time.time_ns())
-            self._write_down(found, policy)
+            failed = found.held_up if topic.ordered else found.failed
+            self._write_down(found, policy, in_order=failed is not None)
             tally += found.tally()
-            failed = found.failed
             if failed is not None:
                 self._queue.report(_first_failure(topic, failed, policy))
             if failed is not None or self._is_slow(time.monotonic() - started, tally.delivered):
@@ -161,8 +165,12 @@ class SliceDelivery:
     def _is_slow(self, seconds: float, delivered: int) -> bool:
         return seconds > self._deadline_seconds + delivered * PACE_SECONDS
 
-    def _write_down(self, found: Sorted, policy: RetryPolicy) -> None:
+    def _write_down(self, found: Sorted, policy: RetryPolicy, *, in_order: bool) -> None:
+        """Park and bury. `in_order`: when to try again is for the topic's health to say, not for each."""
         for retry, messages in found.retries.items():
+            if in_order:
+                self._queue.park(messages, due_at_ns=0, attempts=1, reason=retry.reason)
+                continue
             wait = min(max(retry.after_seconds or 0.0, policy.delay_seconds(1)), LONGEST_WAIT_SECONDS)
             self._queue.park(messages, due_at_ns=_later_ns(wait), attempts=1, reason=retry.reason)
         for reason, messages in found.rejected.items():
@@ -190,7 +198,8 @@ def _changes(batches: Batches) -> Iterator[bytes]:
 
 
 def _first_failure(topic: Topic, failed: Retry, policy: RetryPolicy) -> TopicHealth:
-    return TopicHealth(topic.arn, 1, _later_ns(policy.delay_seconds(1)), failed.reason)
+    wait = min(max(policy.delay_seconds(1), failed.after_seconds or 0.0), LONGEST_WAIT_SECONDS)
+    return TopicHealth(topic.arn, 1, _later_ns(wait), failed.reason)
 
 
 def _later_ns(seconds: float) -> int:

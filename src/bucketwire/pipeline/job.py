@@ -26,6 +26,7 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.pipeline.deliver import SUMMARY, delivering
 from bucketwire.pipeline.lease import Lease, new_holder
 from bucketwire.pipeline.redeliver import DueSource, redelivering
+from bucketwire.pipeline.scratch import claim_scratch
 from bucketwire.pipeline.session import end_session, open_session
 from bucketwire.pipeline.source import ChangesSource, reader_options
 from bucketwire.pipeline.stopping import ask_stop
@@ -39,7 +40,8 @@ log = get_logger("pipeline")
 def run(settings: PipelineSettings) -> None:
     """Run until SIGTERM or SIGINT, or until the parent process is gone; raises when a query dies."""
     stopping = _stop_on_signals()
-    settings = dataclasses.replace(settings, holder=new_holder())
+    scratch, lock = claim_scratch(settings.scratch)
+    settings = dataclasses.replace(settings, holder=new_holder(), scratch=scratch)
     metabase = open_metabase(settings.metabase)
     _check_cursor(metabase)
     lease = Lease(metabase.cursors, settings.holder)
@@ -54,6 +56,7 @@ def run(settings: PipelineSettings) -> None:
         end_session(session)
         lease.release()
         metabase.close()
+        lock.close()
     log.info("pipeline_stopped")
 
 

@@ -50,6 +50,11 @@ class Sorted:
             return None
         return next(iter(self.retries))
 
+    @property
+    def held_up(self) -> Retry | None:
+        """Why nothing behind these may go out, where order matters: one of them is to be tried again."""
+        return next(iter(self.retries), None)
+
     def tally(self) -> Tally:
         """Their numbers."""
         return Tally(len(self.delivered), _size(self.retries.values()), _size(self.rejected.values()))

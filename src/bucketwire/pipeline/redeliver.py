@@ -29,7 +29,7 @@ from bucketwire.pipeline.deliver import LONGEST_WAIT_SECONDS, Batches, summary
 from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options
 from bucketwire.pipeline.stopping import stop_asked
-from bucketwire.pipeline.worker import Worker, open_worker
+from bucketwire.pipeline.worker import DRAIN_THREADS, Worker, open_worker
 from bucketwire.publish.backoff import is_critical, policy_of
 from bucketwire.publish.base import Delivered, Outcome, Publisher, Rejected, Retry
 
@@ -129,19 +129,34 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     """Try the due messages of these topics, all topics at once. Those that take long go on without us."""
     worker.router.refresh()
     unhealthy = worker.metabase.queue.unhealthy()
-    drains = [TopicDrain(worker, arn, unhealthy.get(arn)) for arn in arns]
-    for drain in drains:
+    running = {}
+    for arn in _next_in_turn(worker, arns, unhealthy):
+        drain = TopicDrain(worker, arn, unhealthy.get(arn))
         drain.claim()
-    running = [worker.drain_threads.submit(drain.run) for drain in drains]
+        running[worker.drain_threads.submit(drain.run)] = arn
     worker.drains.update(running)
     for each in running:
-        each.add_done_callback(worker.drains.discard)
-    done, late = wait(running, WAIT_FOR_DRAINS_SECONDS)
+        each.add_done_callback(worker.drained)
+    # when all threads are taken, wait for one of them rather than ask again at once
+    done, late = wait(running or list(worker.drains), WAIT_FOR_DRAINS_SECONDS)
+    done, late = done & running.keys(), late & running.keys()
     for each in late:
         each.add_done_callback(_log_trouble)
     if not worker.drains:
         worker.drain_publishers.shrink()
     return sum((each.result() for each in done), start=Tally())
+
+
+def _next_in_turn(worker: Worker, arns: Sequence[str], unhealthy: dict[str, TopicHealth]) -> list[str]:
+    """Topics that are not in hand, as many as there are threads for, those that work first.
+
+    A claim holds from when it is made: what would only wait for a thread is left for a later round.
+    """
+    free = DRAIN_THREADS - len(worker.drains)
+    waiting = [arn for arn in arns if arn not in worker.drains.values()]
+    random.shuffle(waiting)
+    waiting.sort(key=lambda arn: unhealthy[arn].failures if arn in unhealthy else 0)
+    return waiting[: max(0, free)]
 
 
 def _log_trouble(drain: Future[Tally]) -> None:
@@ -167,6 +182,8 @@ class TopicDrain:
         default = worker.retry_policy
         self._policy = policy_of(self._topic, default) if self._topic else default
         self._publish = self._publishing()
+        self._ordered = self._topic is not None and self._topic.ordered
+        """Whether messages stay in their places: one that fails holds up those behind it."""
         self._slow = False
 
     def claim(self) -> None:
@@ -211,16 +228,16 @@ class TopicDrain:
         self._queue.settle(self._settlement(parked, outcomes))
         if found.delivered:
             self._failures = 0  # what fails from here on is a new outage
-        return found.tally(), found.failed
+        return found.tally(), found.held_up if self._ordered else found.failed
 
     def _fail(self, failed: Retry) -> None:
         """The destination is down, once more: leave it alone for a while."""
         failures = self._failures + 1
-        self._report(failures, self._due_ns(failures, failed), failed.reason)
-        if is_critical(failures):
+        if is_critical(failures):  # before it is written down: dying in between raises it twice, not never
             raise_alarm(
                 TopicHealth(self._arn, failures, reason=failed.reason), self._worker.settings.alert_url
             )
+        self._report(failures, self._due_ns(failures, failed), failed.reason)
 
     def _expire(self) -> Tally:
         """Bury what has waited too long or was tried too often."""
@@ -247,7 +264,7 @@ class TopicDrain:
                 case Delivered():
                     settlement.delivered.append(each.id)
                 case Retry():
-                    due_ns = self._due_ns(each.attempts + 1, outcome)
+                    due_ns = 0 if self._ordered else self._due_ns(each.attempts + 1, outcome)
                     settlement.retried.append((each.id, due_ns, outcome.reason))
                 case Rejected(reason):
                     settlement.buried.append((each.id, reason))

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.log import configure_logging, get_logger
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.base import Metabase, Topics
 from bucketwire.metabase.values import Offset, Slice
 from bucketwire.pipeline.cursor import CursorKeeper
 from bucketwire.pipeline.session import CHUNK_ROWS
@@ -135,6 +135,7 @@ class Planner:
         self._metabase = metabase
         self._cursor = CursorKeeper(metabase.cursors, metabase.changes, settings.holder)
         self._cursor.start()
+        self._ordered = OrderedTopics(metabase.topics)
         self._planned: tuple[Offset, int] = ("", 1)
         """The end of the next batch, and into how many slices it goes."""
 
@@ -172,12 +173,38 @@ class Planner:
         if start == end:
             return [Slice(start, end)]
         planned_end, count = self._planned
-        return self._metabase.changes.split(start, end, count if planned_end == end else 1)
+        one = planned_end != end or self._ordered.any()
+        return self._metabase.changes.split(start, end, 1 if one else count)
 
     def close(self) -> None:
         """Save, and give up the connection."""
         self._cursor.close()
         self._metabase.close()
+
+
+class OrderedTopics:
+    """Knows whether any topic wants its messages in order: then a batch is one slice, as two go at once."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._version: int | None = None
+        self._any = False
+
+    def any(self) -> bool:
+        """Whether there is one."""
+        version = self._topics.version()
+        if version != self._version:
+            self._any = self._look()
+            self._version = version
+        return self._any
+
+    def _look(self) -> bool:
+        after = ""
+        while page := self._topics.owned_by(None, after=after, limit=1_000):
+            if any(topic.ordered for topic in page):
+                return True
+            after = page[-1].arn
+        return False
 
 
 def reader_options(settings: PipelineSettings, *, json_logs: bool) -> dict[str, str]:

@@ -41,8 +41,12 @@ class Worker:
     """Apart from the others: a drain may outlive the task that began it."""
     drain_threads: ThreadPoolExecutor
     full: FullTopics
-    drains: set[Future[Any]] = field(default_factory=set)
-    """Those under way, also of earlier tasks: their publishers must stay open."""
+    drains: dict[Future[Any], str] = field(default_factory=dict)
+    """Those under way with their topics, also of earlier tasks: their publishers must stay open."""
+
+    def drained(self, drain: Future[Any]) -> None:
+        """A drain has ended."""
+        self.drains.pop(drain, None)
 
     @property
     def retry_policy(self) -> RetryPolicy:

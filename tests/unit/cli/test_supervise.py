@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bucketwire.cli.supervise import Part, Supervisor
+from bucketwire.errors import Unavailable
 
 PATIENCE_SECONDS = 20
 
@@ -116,3 +117,23 @@ def test_a_part_stops_when_its_supervisor_was_killed(tmp_path: Path) -> None:
     supervisor.kill()
     supervisor.wait()
     until(lambda: not alive(pid))
+
+
+def test_a_part_that_cannot_be_started_now_is_put_off_and_the_others_go_on(tmp_path: Path) -> None:
+    attempts: list[float] = []
+
+    def refuse_twice() -> None:
+        attempts.append(time.monotonic())
+        if len(attempts) < 3:
+            raise Unavailable("database or disk is full")
+
+    started, other = tmp_path / "started", tmp_path / "other"
+    late = Part("late", script("late", touch(started)).command, before_start=refuse_twice)
+    with supervised(late, script("other", touch(other))) as (_, said):
+        until(lambda: started.exists() and other.exists())
+    assert len(attempts) == 3
+    assert "late cannot start (database or disk is full): starting it again in 0.5 s" in said
+
+
+def touch(path: Path) -> str:
+    return f"import pathlib, time; pathlib.Path({str(path)!r}).touch(); time.sleep(60)"

@@ -3,10 +3,12 @@
 from bucketwire.metabase.postgres.connection import Database
 from bucketwire.metabase.values import Offset
 
+# A lease that ends more than a minute from now was made when the clock was ahead: it counts for nothing.
 _SAVE = """
 INSERT INTO cursors (consumer, position, alive_at_ns)
 SELECT %(consumer)s, %(position)s, %(alive)s WHERE NOT EXISTS (
-    SELECT 1 FROM leases WHERE consumer = %(consumer)s AND holder <> %(holder)s AND until_ns > server_ns()
+    SELECT 1 FROM leases WHERE consumer = %(consumer)s AND holder <> %(holder)s
+        AND until_ns BETWEEN server_ns() + 1 AND server_ns() + 60000000000
 )
 ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
 RETURNING true
@@ -14,7 +16,8 @@ RETURNING true
 _LEASE = """
 INSERT INTO leases (consumer, holder, until_ns) VALUES (%(consumer)s, %(holder)s, server_ns() + %(ns)s)
 ON CONFLICT (consumer) DO UPDATE SET holder = excluded.holder, until_ns = excluded.until_ns
-WHERE leases.holder = excluded.holder OR leases.until_ns <= server_ns()
+WHERE leases.holder = excluded.holder
+    OR leases.until_ns NOT BETWEEN server_ns() + 1 AND server_ns() + 60000000000
 RETURNING true
 """
 

@@ -40,6 +40,7 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (%s, %s, %s
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
 """
+# A topic that is to be left alone for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
 _DUE_TOPICS = """
 WITH RECURSIVE waiting (arn) AS (
@@ -51,7 +52,8 @@ WITH RECURSIVE waiting (arn) AS (
 SELECT arn FROM waiting
 WHERE arn IS NOT NULL
   AND EXISTS (SELECT 1 FROM parked WHERE topic_arn = arn AND due_at_ns <= %s)
-  AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > %s)
+  AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > %s
+      AND retry_at_ns < %s + 7200000000000)
 """
 _TAKE = """
 SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
@@ -144,7 +146,7 @@ class PostgresQueue:
 
     def due_topics(self, now_ns: int) -> list[str]:
         """Topics that have something to try now."""
-        return [row[0] for row in self._database.rows(_DUE_TOPICS, (now_ns, now_ns))]
+        return [row[0] for row in self._database.rows(_DUE_TOPICS, (now_ns, now_ns, now_ns))]
 
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:
         """The topic's messages that are due."""

@@ -6,17 +6,18 @@ from bucketwire.metabase.sqlite.connection import Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
 from bucketwire.metabase.values import Offset
 
+# A lease that ends more than a minute from now was made when the clock was ahead: it counts for nothing.
 _SAVE = """
 INSERT INTO cursors (consumer, position, alive_at_ns)
 SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
-    SELECT 1 FROM leases WHERE consumer = ?1 AND holder <> ?4 AND until_ns > ?5
+    SELECT 1 FROM leases WHERE consumer = ?1 AND holder <> ?4 AND until_ns BETWEEN ?5 + 1 AND ?5 + 60000000000
 )
 ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
 """
 _LEASE = """
 INSERT INTO leases (consumer, holder, until_ns) VALUES (?1, ?2, ?3)
 ON CONFLICT (consumer) DO UPDATE SET holder = excluded.holder, until_ns = excluded.until_ns
-WHERE leases.holder = excluded.holder OR leases.until_ns <= ?4
+WHERE leases.holder = excluded.holder OR leases.until_ns NOT BETWEEN ?4 + 1 AND ?4 + 60000000000
 """
 
 

@@ -41,6 +41,7 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?, ?, ?, ?
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
 """
+# A topic that is to be left alone for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
 _DUE_TOPICS = """
 WITH RECURSIVE waiting (arn) AS (
@@ -51,7 +52,8 @@ WITH RECURSIVE waiting (arn) AS (
 SELECT arn FROM waiting
 WHERE arn IS NOT NULL
   AND EXISTS (SELECT 1 FROM parked WHERE topic_arn = arn AND due_at_ns <= ?1)
-  AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > ?1)
+  AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > ?1
+      AND retry_at_ns < ?1 + 7200000000000)
 """
 _TAKE = """
 SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
