@@ -42,7 +42,7 @@ class GatewaySettings:
     trusted_proxies: frozenset[str] = frozenset()
     """Addresses, beside this machine's own, of proxies that may say that a request came over TLS."""
     forbid_private_endpoints: bool = False
-    """Whether HTTP endpoints in private networks are refused."""
+    """Whether endpoints in private networks are refused: HTTP, AMQP, and the brokers of Kafka."""
     system_uuid: str = ""
     """Names this installation in messages of the COS format; empty takes the metabase's own."""
     system_name: str = ""
@@ -81,7 +81,7 @@ class PipelineSettings:
     holder: str = ""
     """Who has the lease on the cursor; set by the pipeline itself."""
     forbid_private_endpoints: bool = False
-    """Whether HTTP endpoints in private networks are refused."""
+    """Whether endpoints in private networks are refused: HTTP, AMQP, and the brokers of Kafka."""
     system_uuid: str = ""
     """Names this installation in messages of the COS format; empty takes the metabase's own."""
     system_name: str = ""

@@ -43,8 +43,13 @@ def _loggers(*, json: bool) -> Any:
 
 def _rendering(*, json: bool) -> list[Any]:
     if json:
-        return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(_to_json)]
-    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)  # secrets are in some
+        return [
+            structlog.processors.ExceptionRenderer(tracebacks),
+            structlog.processors.JSONRenderer(_to_json),
+        ]
+    plain = structlog.dev.plain_traceback  # the default shows locals too
+    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
 
 
 def _to_json(fields: dict[str, Any], **_: Any) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bucketwire.gateway.push import UNDER_WAY
+from bucketwire.gateway.push_turns import UNDER_WAY
 from bucketwire.metrics import MESSAGES
 from gateway.running import RunningGateway, run_gateway
 from services.http_endpoint import HttpEndpoint, Mode

@@ -79,7 +79,7 @@ _OPTIONS = (
     ),
     option(
         "--forbid-private-endpoints",
-        "Refuse to call endpoints in private networks.",
+        "Refuse endpoints in private networks: of HTTP and AMQP, and the brokers of Kafka.",
         is_flag=True,
     ),
 )

@@ -7,31 +7,33 @@ A push that fails is counted and logged, and the operation succeeds all the same
 promised in a change's origin goes the persistent way: a topic that becomes synchronous, or stops being so,
 loses nothing by it.
 
-A topic that hangs must not use up all threads: it has so many pushes under way at once, and others wait for
-their turn, without a thread, until their deadline.
+A topic that hangs must not stall the others: `push_turns` says who may push to it. Routing has a thread of
+its own, the only one that uses the router. The deadline is for both together.
 """
 
 import asyncio
+import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from dataclasses import dataclass, field
 
 from bucketwire.errors import BucketwireError
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.message import Message
+from bucketwire.event.topic import Topic
+from bucketwire.gateway.push_turns import Turns
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Topics
 from bucketwire.metainfo.routing import Router
 from bucketwire.metrics import count_messages, observe_deliveries
-from bucketwire.publish.base import Delivered, Outcome, Rejected
+from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.publishers import Publishers
 
-THREADS = 64
-UNDER_WAY = 16
-"""Pushes to one topic at once."""
+THREADS = 256
+TOO_LATE = Rejected("its turn came after the deadline")
 _LOOK_AGAIN_SECONDS = 1.0
 _TOPICS_A_LOOK = 1_000
 
@@ -80,6 +82,15 @@ class SynchronousTopics:
         return frozenset(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Routed:
+    """What is to be pushed, by the topic's ARN, and what may not be."""
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    messages: defaultdict[str, list[Message]] = field(default_factory=lambda: defaultdict(list))
+    refused: list[tuple[Message, Rejected]] = field(default_factory=list)
+
+
 class Pushes:
     """Delivers what mutations have left to the gateway."""
 
@@ -87,73 +98,94 @@ class Pushes:
         self._router = router
         self._publishers = publishers
         self._deadline_seconds = deadline_seconds
+        self._routing = ThreadPoolExecutor(1, thread_name_prefix="push-routing")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="push")
-        self._lock = Lock()
-        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(UNDER_WAY))
+        self._turns: defaultdict[str, Turns] = defaultdict(Turns)
 
     async def deliver(self, changes: Sequence[ObjectChange]) -> None:
         """Deliver, and return when each push has its outcome or the deadline has passed."""
-        loop = asyncio.get_running_loop()
-        by_topic = await loop.run_in_executor(self._threads, self._messages, changes)
-        await asyncio.gather(*(self._push_in_turn(arn, messages) for arn, messages in by_topic.items()))
+        ends = time.monotonic() + self._deadline_seconds
+        routed = await self._routed(changes)
+        for message, refusal in routed.refused:
+            _note([message], [refusal])
+        await asyncio.gather(
+            *(self._push_in_turn(topic, routed.messages[arn], ends) for arn, topic in routed.topics.items())
+        )
 
     def close(self) -> None:
         """Stop; what is under way is given up."""
+        self._routing.shutdown(wait=False, cancel_futures=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _messages(self, changes: Sequence[ObjectChange]) -> dict[str, list[Message]]:
-        by_topic: dict[str, list[Message]] = defaultdict(list)
-        try:
-            with self._lock:
-                self._router.refresh()
-                for change in changes:
-                    for (arn, refusal), message in self._router.route_pushed(change):
-                        if refusal:
-                            self._note([message], [Rejected(refusal)])
-                        else:
-                            by_topic[arn].append(message)
-        except BucketwireError as error:
-            log.warning("push_failed", reason=str(error), changes=len(changes))
-            count_messages("push_failed", len(changes))
-            return {}
-        return by_topic
-
-    async def _push_in_turn(self, arn: str, messages: Sequence[Message]) -> None:
-        ends, turn = time.monotonic() + self._deadline_seconds, self._turns[arn]
+    async def _routed(self, changes: Sequence[ObjectChange]) -> _Routed:
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                await turn.acquire()
+                return await asyncio.get_running_loop().run_in_executor(self._routing, self._route, changes)
         except TimeoutError:
-            self._note(messages, [Rejected("too many pushes to this topic are under way")] * len(messages))
+            log.warning("push_failed", reason="no rules and topics within the deadline", changes=len(changes))
+        except BucketwireError as error:
+            log.warning("push_failed", reason=str(error), changes=len(changes))
+        except Exception:
+            log.exception("push_failed", reason="unforeseen", changes=len(changes))
+        count_messages("push_failed", len(changes))
+        return _Routed()
+
+    def _route(self, changes: Sequence[ObjectChange]) -> _Routed:
+        routed = _Routed()
+        self._router.refresh()
+        for change in changes:
+            for (arn, refusal), message in self._router.route_pushed(change):
+                topic = self._router.topic(arn)
+                if refusal or topic is None:
+                    routed.refused.append((message, Rejected(refusal)))
+                else:
+                    routed.topics[arn] = topic
+                    routed.messages[arn].append(message)
+        return routed
+
+    async def _push_in_turn(self, topic: Topic, messages: Sequence[Message], ends: float) -> None:
+        turns = self._turns[topic.arn]
+        if refusal := await turns.take(ends - time.monotonic()):
+            _note(messages, [Rejected(refusal)] * len(messages))
             return
         loop = asyncio.get_running_loop()
-        push = loop.run_in_executor(self._threads, self._push, arn, messages, ends)
-        push.add_done_callback(lambda _: turn.release())
+        push = loop.run_in_executor(self._threads, self._push, topic, messages, ends)
+        push.add_done_callback(lambda ended: turns.give_back(failed=not ended.cancelled() and ended.result()))
         await asyncio.wait([push], timeout=max(0.0, ends - time.monotonic()) + 1)
 
-    def _push(self, arn: str, messages: Sequence[Message], ends: float) -> None:
-        self._note(messages, self._published(arn, messages, ends))
-        self._publishers.shrink()
-
-    def _published(self, arn: str, messages: Sequence[Message], ends: float) -> Sequence[Outcome]:
-        topic = self._router.topic(arn)
-        if topic is None:
-            return [Rejected("the topic does not exist")] * len(messages)
+    def _push(self, topic: Topic, messages: Sequence[Message], ends: float) -> bool:
+        """Publish and note the outcomes; whether the topic has failed."""
         try:
-            return self._publishers.get(topic).publish(messages, max(0.0, ends - time.monotonic()))
+            self._publishers.shrink()
+            outcomes = self._published(topic, messages, ends)
+            _note(messages, outcomes)
+        except Exception:
+            log.exception("push_failed", topic=topic.arn, reason="unforeseen", messages=len(messages))
+            count_messages("push_failed", len(messages))
+            return True
+        return any(isinstance(outcome, Retry) for outcome in outcomes)
+
+    def _published(self, topic: Topic, messages: Sequence[Message], ends: float) -> Sequence[Outcome]:
+        # whole tenths of a second: the publishers' reasons name the deadline, and should be few
+        seconds = math.ceil((ends - time.monotonic()) * 10) / 10
+        if seconds <= 0:
+            return [TOO_LATE] * len(messages)
+        try:
+            return self._publishers.get(topic).publish(messages, seconds)
         except BucketwireError as error:
             return [Rejected(str(error))] * len(messages)
 
-    def _note(self, messages: Sequence[Message], outcomes: Sequence[Outcome]) -> None:
-        now_ns = time.time_ns()
-        delivered = []
-        for message, outcome in zip(messages, outcomes, strict=True):
-            if isinstance(outcome, Delivered):
-                delivered.append(message.committed_at_ns)
-            else:
-                log.warning(
-                    "push_failed", topic=message.topic_arn, event_id=message.event_id, reason=outcome.reason
-                )
-        observe_deliveries(delivered, now_ns)
-        count_messages("pushed", len(delivered))
-        count_messages("push_failed", len(messages) - len(delivered))
+
+def _note(messages: Sequence[Message], outcomes: Sequence[Outcome]) -> None:
+    now_ns = time.time_ns()
+    delivered = []
+    for message, outcome in zip(messages, outcomes, strict=True):
+        if isinstance(outcome, Delivered):
+            delivered.append(message.committed_at_ns)
+        else:
+            log.warning(
+                "push_failed", topic=message.topic_arn, event_id=message.event_id, reason=outcome.reason
+            )
+    observe_deliveries(delivered, now_ns)
+    count_messages("pushed", len(delivered))
+    count_messages("push_failed", len(messages) - len(delivered))

@@ -155,6 +155,7 @@ class SliceDelivery:
             self._write_down(found, policy, in_order=failed is not None)
             tally += found.tally()
             if failed is not None:
+                log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
                 self._queue.report(_first_failure(topic, failed, policy))
             if failed is not None or self._is_slow(time.monotonic() - started, tally.delivered):
                 self._slow.add(topic.arn)

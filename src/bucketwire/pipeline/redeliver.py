@@ -233,6 +233,7 @@ class TopicDrain:
     def _fail(self, failed: Retry) -> None:
         """The destination is down, once more: leave it alone for a while."""
         failures = self._failures + 1
+        log.warning("topic_failed", topic=self._arn, failures=failures, reason=failed.reason)
         if is_critical(failures):  # before it is written down: dying in between raises it twice, not never
             raise_alarm(
                 TopicHealth(self._arn, failures, reason=failed.reason), self._worker.settings.alert_url

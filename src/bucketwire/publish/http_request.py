@@ -68,13 +68,14 @@ class Destination:
 def destination_from_topic(topic: Topic) -> Destination:
     """Reads the attributes; `ConfigError` names the one that can never work."""
     parts, url = _checked(topic, ENDPOINT, _endpoint)
+    trusts_file = parts.scheme == "https" and CA_LOCATION in topic.attributes
     peer = Peer(
         scheme=parts.scheme,
         host=parts.hostname or "",
         port=parts.port or _DEFAULT_PORTS[parts.scheme],
         username=None if parts.username is None else unquote_to_bytes(parts.username),
         verifies=topic.attributes.get("verify-ssl", "true").lower() != "false",
-        ca_location=_checked(topic, CA_LOCATION, _readable_file) if CA_LOCATION in topic.attributes else None,
+        ca_location=_checked(topic, CA_LOCATION, _readable_file) if trusts_file else None,
     )
     signed = SIGNING_SECRET in topic.attributes
     return Destination(

@@ -25,11 +25,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from bucketwire.errors import ConfigError
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.log import get_logger
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
+from bucketwire.publish.kafka_guard import BrokersGuard
 from bucketwire.publish.kafka_settings import Cluster, cluster_from_topic, kafka_topic_name
 
 TURN_SECONDS = 0.5
@@ -69,6 +71,7 @@ class KafkaPublisher:
         self._name = kafka_topic_name(topic)
         self._cluster = cluster_from_topic(topic)
         self._connections = connections
+        self._guard = None if connections.private_allowed else _guard(topic, self._cluster)
 
     def publish(self, messages: Sequence[Message], deadline_seconds: float) -> list[Outcome]:
         """Produce the messages; see `Publisher.publish`."""
@@ -76,6 +79,8 @@ class KafkaPublisher:
         unanswered = Retry(f"no answer within {deadline_seconds:g} s")
         if not messages or deadline_seconds <= 0:
             return [unanswered] * len(messages)
+        if self._guard and (refusal := self._guard.refusal(deadline_seconds)):
+            return [refusal] * len(messages)
         outcomes = self._send(self._cluster, messages, until, unanswered)
         # a broker refuses the batch that is too large, and with it messages that are not
         refused = [place for place, outcome in enumerate(outcomes) if outcome is _TOO_LARGE]
@@ -289,6 +294,14 @@ class _Log:
     def log(self, _level: int, _form: str, facility: str, _client: str, text: str) -> None:
         """As of the standard library's loggers."""
         get_logger("kafka").debug("librdkafka", facility=facility, text=text)
+
+
+def _guard(topic: Topic, cluster: Cluster) -> BrokersGuard:
+    if topic.attributes.get("oauth-token-endpoint"):  # librdkafka calls it, and no one can look where
+        raise ConfigError(
+            f"oauth-token-endpoint of topic {topic.name} is refused where private endpoints are forbidden"
+        )
+    return BrokersGuard(cluster.hosts())
 
 
 def _headers(message: Message) -> list[tuple[str, Any]]:

@@ -50,6 +50,13 @@ class Cluster:
         alone = {"batch.num.messages": "1"} if self.one_a_batch else {}
         return {**_TUNING, "bootstrap.servers": self.brokers, **dict(self.settings), **alone}
 
+    def hosts(self) -> tuple[str, ...]:
+        """The names or addresses of the brokers, as librdkafka divides the list; `ConfigError` if unclear."""
+        found = [_BROKER.fullmatch(broker) for broker in self.brokers.split(",")]
+        if not all(found):
+            raise ConfigError("push-endpoint names no host of a Kafka broker")
+        return tuple(broker[1].strip("[]") for broker in found if broker)
+
 
 def cluster_from_topic(topic: Topic) -> Cluster:
     """The cluster of the topic; `ConfigError` for what can never work."""

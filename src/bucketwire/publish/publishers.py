@@ -46,7 +46,9 @@ class Publishers:
 
     def shrink(self) -> None:
         """Close the least recently used ones that are too many, and connections that are idle."""
-        while len(self._opened) > self._kept:
-            _, publisher = self._opened.popitem(last=False)
+        with self._lock:
+            too_many = max(0, len(self._opened) - self._kept)
+            dropped = [self._opened.popitem(last=False)[1] for _ in range(too_many)]
+        for publisher in dropped:
             publisher.close()
         self._connections.close_idle()

@@ -80,6 +80,11 @@ def test_an_attribute_that_can_never_work_is_named(attribute: str, value: str) -
     assert raised.value.__context__ is None
 
 
+def test_authorities_have_no_effect_without_tls() -> None:
+    trusting = destination_from_topic(topic("http://host/", **{"ca-location": "/no/such/file.pem"}))
+    assert trusting == destination_from_topic(topic("http://host/"))
+
+
 @pytest.mark.parametrize(
     ("one", "other", "together"),
     [
