@@ -82,7 +82,7 @@ def test_skip_does_not_take_the_cursor_from_a_pipeline(
     run: Run, written: Metabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written.changes.trim_before(time.time_ns())
-    written.cursors.lease(CONSUMER, "host-1", 3600)
+    written.cursors.lease(CONSUMER, "host-1", 50)
     monkeypatch.setattr(cursor_command, "_WAIT_SECONDS", 0.0)
     code, _, err = run("cursor", "skip", "--yes")
     assert code == 1
