@@ -108,20 +108,7 @@ class PostgresQueue:
         now_ns = time.time_ns()
         self._write_all(
             _PARK,
-            [
-                (
-                    m.topic_arn,
-                    m.event_id,
-                    attempts,
-                    now_ns,
-                    due_at_ns,
-                    len(m.body),
-                    reason,
-                    encode_message(m),
-                    m.topic_arn,
-                )
-                for m in messages
-            ],
+            [parked_row(m, attempts, now_ns, due_at_ns, reason) for m in messages],
         )
 
     def bury(self, messages: Sequence[Message], reason: str) -> None:

@@ -98,20 +98,7 @@ class SqliteQueue:
     def park(self, messages: Sequence[Message], *, due_at_ns: int, attempts: int, reason: str) -> None:
         """Keep the messages for a later attempt."""
         now_ns = time.time_ns()
-        rows = [
-            (
-                m.topic_arn,
-                m.event_id,
-                attempts,
-                now_ns,
-                due_at_ns,
-                len(m.body),
-                reason,
-                encode_message(m),
-                m.topic_arn,
-            )
-            for m in messages
-        ]
+        rows = [parked_row(m, attempts, now_ns, due_at_ns, reason) for m in messages]
         self._writer.run(lambda transaction: _execute_many(transaction, _PARK, rows))
 
     def bury(self, messages: Sequence[Message], reason: str) -> None:
