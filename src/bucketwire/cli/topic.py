@@ -17,11 +17,11 @@ from bucketwire.event.arn import parse_topic_arn
 from bucketwire.event.topic import Topic
 from bucketwire.metabase.base import Metabase, Queue, Topics
 from bucketwire.metabase.values import Parked, QueueStats
+from bucketwire.metainfo.all_topics import all_topics
 from bucketwire.metainfo.topic_view import shown_attributes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PAGE = 1000
 _DUMP_PAGE = 200
 tenant_option = click.option(
     "--tenant", default=None, help="Tenant, as in the ARNs of its topics.  [default: all]"
@@ -185,10 +185,7 @@ def _one_of(topic: str | None, option: str | None) -> str:
 
 
 def _topics(topics: Topics, tenant: str | None) -> Iterator[Topic]:
-    after = ""
-    while page := topics.owned_by(None, after=after, limit=_PAGE):
-        yield from (each for each in page if tenant is None or tenant_of(each.arn) == tenant)
-        after = page[-1].arn
+    return (each for each in all_topics(topics) if tenant is None or tenant_of(each.arn) == tenant)
 
 
 def _found(topics: Topics, wanted: str, tenant: str | None) -> Topic:

@@ -27,6 +27,7 @@ from bucketwire.event.topic import Topic
 from bucketwire.gateway.push_turns import Turns
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Topics
+from bucketwire.metainfo.all_topics import all_topics
 from bucketwire.metainfo.routing import Router
 from bucketwire.metrics import count_messages, observe_deliveries
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
@@ -35,7 +36,6 @@ from bucketwire.publish.publishers import Publishers
 THREADS = 256
 TOO_LATE = Rejected("its turn came after the deadline")
 _LOOK_AGAIN_SECONDS = 1.0
-_TOPICS_A_LOOK = 1_000
 
 log = get_logger("gateway")
 
@@ -70,16 +70,11 @@ class SynchronousTopics:
         self._looked_at = 0.0
 
     def _found(self) -> frozenset[str]:
-        found: set[str] = set()
-        after = ""
-        while page := self._topics.owned_by(None, after=after, limit=_TOPICS_A_LOOK):
-            found.update(
-                topic.arn
-                for topic in page
-                if topic.endpoint and not topic.is_set("persistent", default=self._default)
-            )
-            after = page[-1].arn
-        return frozenset(found)
+        return frozenset(
+            topic.arn
+            for topic in all_topics(self._topics)
+            if topic.endpoint and not topic.is_set("persistent", default=self._default)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from bucketwire.log import configure_logging, get_logger
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase, Topics
 from bucketwire.metabase.values import Offset, Slice
+from bucketwire.metainfo.all_topics import all_topics
 from bucketwire.pipeline.cursor import CursorKeeper
 from bucketwire.pipeline.session import CHUNK_ROWS
 from bucketwire.pipeline.stopping import stop_asked
@@ -194,17 +195,9 @@ class OrderedTopics:
         """Whether there is one."""
         version = self._topics.version()
         if version != self._version:
-            self._any = self._look()
+            self._any = any(topic.ordered for topic in all_topics(self._topics))
             self._version = version
         return self._any
-
-    def _look(self) -> bool:
-        after = ""
-        while page := self._topics.owned_by(None, after=after, limit=1_000):
-            if any(topic.ordered for topic in page):
-                return True
-            after = page[-1].arn
-        return False
 
 
 def reader_options(settings: PipelineSettings, *, json_logs: bool) -> dict[str, str]:

@@ -53,7 +53,7 @@ def test_topics_of_all_users_are_listed_or_those_of_a_tenant(run: Run) -> None:
 
 @pytest.mark.usefixtures("topics")
 def test_a_listing_longer_than_a_page_is_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_command, "_PAGE", 1)
+    monkeypatch.setattr("bucketwire.metainfo.all_topics._PAGE", 1)
     assert listed(run) == sorted([ARN, BLUE_ARN, FAR_ARN])
 
 
