@@ -57,10 +57,14 @@ class PipelineSettings:
     dialect: str
     scratch: Path
     """Spark's working files. Nothing in it matters after a stop: the cursor is in the metabase."""
-    master: str = "local[4]"
-    slice_rows: int = 2_000
+    receipts: str = ""
+    """A folder for notes that make repetitions rare, shared by all pipelines of the machine; empty takes one
+    in the scratch folder."""
+    master: str = "local[4,8]"
+    """Four tasks at once, each tried eight times."""
+    slice_rows: int = 4_000
     """Changes in one slice, about."""
-    batch_rows: int = 20_000
+    batch_rows: int = 40_000
     """Changes in one micro-batch, at most."""
     deadline_seconds: float = 0.25
     """How long a micro-batch waits for one topic before it parks what is unanswered."""
@@ -79,7 +83,7 @@ class PipelineSettings:
     alert_url: str = ""
     """Where to post when a topic has failed to the end of the ladder."""
     holder: str = ""
-    """Who has the lease on the cursor; set by the pipeline itself."""
+    """This pipeline's name on the lease; empty takes a new one."""
     forbid_private_endpoints: bool = False
     """Whether endpoints in private networks are refused: HTTP, AMQP, and the brokers of Kafka."""
     system_uuid: str = ""

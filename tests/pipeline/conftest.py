@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -89,7 +90,7 @@ def run_pipeline(
     """Start both queries; they are stopped when the test ends."""
     started: list[StreamingQuery] = []
 
-    def act(**changed: int) -> list[StreamingQuery]:
+    def act(**changed: Any) -> list[StreamingQuery]:
         queries = start_queries(spark, dataclasses.replace(settings, **changed))
         started.extend(queries)
         return queries

@@ -48,6 +48,46 @@ def test_a_slice_that_runs_twice_sends_the_same_bytes_and_ids(
     assert len(set(sent)) == 5
 
 
+def test_a_slice_that_is_repeated_after_a_crash_sends_only_what_was_not_delivered(
+    worker: Worker,
+    settings: PipelineSettings,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    subscribe(endpoint.url)
+    write(3)
+    SliceDelivery(worker).run(all_changes(metabase))
+    write(2, first=3)
+    fresh = make_worker(settings, metabase)
+    fresh.receipts.read()
+    assert SliceDelivery(fresh).run(all_changes(metabase)).delivered == 2
+    fresh.threads.shutdown()
+    assert len({event.headers["bucketwire-event-id"] for event in endpoint.events()}) == 5
+    assert len(endpoint.events()) == 5
+
+
+def test_what_was_only_parked_is_not_taken_for_delivered(
+    worker: Worker,
+    settings: PipelineSettings,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode = Mode.REFUSE
+    write(3)
+    assert SliceDelivery(worker).run(all_changes(metabase)).parked == 3
+    metabase.queue.report(TopicHealth(arn, 0, 0, ""))
+    endpoint.mode = Mode.OK
+    fresh = make_worker(settings, metabase)
+    fresh.receipts.read()
+    assert SliceDelivery(fresh).run(all_changes(metabase)).delivered == 3
+    fresh.threads.shutdown()
+
+
 def test_an_unhealthy_topic_is_not_called(
     worker: Worker,
     metabase: Metabase,

@@ -6,8 +6,8 @@
 
 A batch waits for no topic longer than its deadline and a pace that a working destination keeps: what is over
 is parked. A topic that does not take a single message is unhealthy; as long as it is, its new messages are
-parked behind the others and it is left alone. When the metabase fails, the task fails, and with it the
-batch: the position stays.
+parked behind the others and it is left alone. When the metabase fails, the task fails, and after some more
+tries the batch: the position stays. What was delivered by then is noted, and not repeated.
 """
 
 import time
@@ -17,9 +17,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from bucketwire.config import PipelineSettings
-from bucketwire.errors import ConfigError
+from bucketwire.errors import ConfigError, Unavailable
 from bucketwire.event.change import decode_change
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
@@ -28,6 +29,7 @@ from bucketwire.metabase.base import Queue
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.metainfo.routing import Address
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
+from bucketwire.pipeline.patience import pause_after
 from bucketwire.pipeline.worker import Worker, open_worker
 from bucketwire.publish.backoff import RetryPolicy, policy_of
 from bucketwire.publish.base import Retry
@@ -48,8 +50,14 @@ def delivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
     json_logs = logs_json()
 
     def deliver(batches: Batches) -> Batches:
-        slice_delivery = SliceDelivery(open_worker(settings, json_logs=json_logs))
-        yield summary(slice_delivery.run(_changes(batches)))
+        worker = open_worker(settings, json_logs=json_logs)
+        if _is_repeated():
+            worker.receipts.read()
+        try:
+            yield summary(SliceDelivery(worker).run(_changes(batches)))
+        except Unavailable as error:
+            pause_after(error)
+            raise
 
     return deliver
 
@@ -99,11 +107,13 @@ class SliceDelivery:
 
     def _groups(self, changes: Iterable[bytes]) -> Iterator[list[_Group]]:
         """The messages by topic, in portions that fit in memory."""
-        route = self._worker.router.route
+        route, was_delivered = self._worker.router.route, self._worker.receipts.has
         held: defaultdict[Address, list[Message]] = defaultdict(list)
         count = 0
         for encoded in changes:
             for address, message in route(decode_change(encoded)):
+                if was_delivered(message):
+                    continue
                 held[address].append(message)
                 count += 1
             if count >= MESSAGES_AT_ONCE:
@@ -153,6 +163,7 @@ class SliceDelivery:
             found = sort_outcomes(call, publisher.publish(call, self._deadline_seconds), time.time_ns())
             failed = found.held_up if topic.ordered else found.failed
             self._write_down(found, policy, in_order=failed is not None)
+            self._worker.receipts.note(found.delivered)
             tally += found.tally()
             if failed is not None:
                 log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
@@ -191,6 +202,12 @@ class SliceDelivery:
         for message in messages:
             log_burial(message, reason)
         return Tally(buried=len(messages))
+
+
+def _is_repeated() -> bool:
+    """Whether this task was tried before, in another worker maybe."""
+    context = TaskContext.get()
+    return context is not None and context.attemptNumber() > 0
 
 
 def _changes(batches: Batches) -> Iterator[bytes]:

@@ -1,9 +1,11 @@
-"""The pipeline, top to bottom: a session, the lease, two queries, wait.
+"""The pipeline, top to bottom: a session, two queries, the lease, wait.
 
     changes -> deliver       every change of the stream, at once
     due     -> redeliver     what was parked, when its time has come
 
-It ends with an error when a query dies: whoever started it starts it anew, and it goes on at the cursor.
+The queries run before the lease is theirs, with nothing to do: a pipeline that stands by is as warm as the
+one at work. It ends with an error when a query dies: whoever started it starts it anew, and it goes on at the
+cursor.
 """
 
 import dataclasses
@@ -41,14 +43,19 @@ def run(settings: PipelineSettings) -> None:
     """Run until SIGTERM or SIGINT, or until the parent process is gone; raises when a query dies."""
     stopping = _stop_on_signals()
     scratch, lock = claim_scratch(settings.scratch)
-    settings = dataclasses.replace(settings, holder=new_holder(), scratch=scratch)
+    settings = dataclasses.replace(
+        settings,
+        holder=settings.holder or new_holder(),
+        receipts=str(settings.scratch.absolute() / "receipts"),
+        scratch=scratch,
+    )
     metabase = open_metabase(settings.metabase)
     _check_cursor(metabase)
     lease = Lease(metabase.cursors, settings.holder)
     session = open_session(settings)
     try:
+        queries = start_queries(session, settings)
         if lease.wait(stopping):
-            queries = start_queries(session, settings)
             log.info("pipeline_started", master=settings.master)
             _watch(queries, stopping, lease)
             finish_batches(queries, settings)

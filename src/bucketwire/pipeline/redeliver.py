@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from bucketwire.config import PipelineSettings
-from bucketwire.errors import ConfigError
+from bucketwire.errors import ConfigError, Unavailable
 from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -27,8 +27,10 @@ from bucketwire.metabase.values import Parked, Settlement, TopicHealth
 from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.deliver import LONGEST_WAIT_SECONDS, Batches, summary
 from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
+from bucketwire.pipeline.patience import pause_after
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options
 from bucketwire.pipeline.stopping import stop_asked
+from bucketwire.pipeline.turn import Turn
 from bucketwire.pipeline.worker import DRAIN_THREADS, Worker, open_worker
 from bucketwire.publish.backoff import is_critical, policy_of
 from bucketwire.publish.base import Delivered, Outcome, Publisher, Rejected, Retry
@@ -80,14 +82,23 @@ class DueReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802
         """The next round as soon as something is due, or the same one after a while."""
+        try:
+            is_due = self._wait_for_due()
+        except Unavailable as error:
+            pause_after(error)
+            return start
+        return {"round": start["round"] + 1} if is_due else start
+
+    def _wait_for_due(self) -> bool:
+        metabase = self._metabase()
+        if not Turn(metabase.cursors, self._settings.pipeline.holder).wait(WAIT_SECONDS):
+            return False
         ends = time.monotonic() + WAIT_SECONDS
-        while not stop_asked(self._settings.pipeline):
-            if self._metabase().queue.due_topics(time.time_ns()):
-                return {"round": start["round"] + 1}
-            if time.monotonic() > ends:
-                break
+        while not stop_asked(self._settings.pipeline) and time.monotonic() < ends:
+            if metabase.queue.due_topics(time.time_ns()):
+                return True
             time.sleep(TICK_SECONDS)
-        return start
+        return False
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """The topics that are due now."""
@@ -178,6 +189,7 @@ class TopicDrain:
         self._queue = worker.metabase.queue
         self._arn = arn
         self._failures = health.failures if health else 0
+        self._reason = health.reason if health else ""
         self._topic = worker.router.topic(arn)
         default = worker.retry_policy
         self._policy = policy_of(self._topic, default) if self._topic else default
@@ -187,9 +199,9 @@ class TopicDrain:
         self._slow = False
 
     def claim(self) -> None:
-        """Keep others off the topic for as long as an attempt may take."""
+        """Keep others off the topic for as long as an attempt may take. Its last failure stays to be read."""
         seconds = self._worker.settings.retry_deadline_seconds + TIME_SLICE_SECONDS + 1
-        self._report(max(1, self._failures), time.time_ns() + int(seconds * 1e9), "being tried")
+        self._report(max(1, self._failures), time.time_ns() + int(seconds * 1e9), self._reason)
 
     def run(self) -> Tally:
         """Go on until nothing is due, nothing gets through, or the time is over."""
@@ -205,7 +217,7 @@ class TopicDrain:
                 break
             limit = min(2 * limit, MOST_MESSAGES) if not found.parked else max(1, found.delivered)
             if time.monotonic() > ends:
-                self._report(1, 0, "more is waiting")
+                self._report(1, 0, "")
                 break
         else:
             self._report(int(self._slow), 0, "answers slowly")

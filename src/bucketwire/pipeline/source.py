@@ -10,6 +10,9 @@ start. A reader carries nothing but settings to the workers.
 A new process is slow at first: Java compiles what it has run often enough, workers have to be forked. So,
 after a start, as long as there is nothing to do, the source offers empty batches; when it has seen enough of
 them it tells that the pipeline is alive. A change that comes meanwhile is in the very next batch.
+
+A pipeline that stands by does all this too, and then waits, warm, for its turn. It begins where the cursor is
+at that moment, which no offset of Spark's can say beforehand: until then its offset is `NOT_BEGUN`.
 """
 
 import dataclasses
@@ -26,14 +29,17 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from bucketwire.config import CONSUMER, PipelineSettings
+from bucketwire.errors import Unavailable
 from bucketwire.log import configure_logging, get_logger
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase, Topics
 from bucketwire.metabase.values import Offset, Slice
 from bucketwire.metainfo.all_topics import all_topics
 from bucketwire.pipeline.cursor import CursorKeeper
+from bucketwire.pipeline.patience import pause_after
 from bucketwire.pipeline.session import CHUNK_ROWS
 from bucketwire.pipeline.stopping import stop_asked
+from bucketwire.pipeline.turn import Turn
 from bucketwire.pipeline.worker import open_worker
 
 WAIT_SECONDS = 0.5
@@ -44,6 +50,7 @@ one change as for hundreds, and under load that cost is taken from those who wri
 WARM = 60
 """Batches after which a new pipeline is about as fast as it gets within its first minute."""
 ALL_ROWS = 1_000_000_000
+NOT_BEGUN: Offset = ""
 SCHEMA = pa.schema([("change", pa.binary())])
 
 log = get_logger("pipeline")
@@ -89,8 +96,8 @@ class ChangesReader(DataSourceStreamReader):
         self._planner: Planner | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """Where the last run came to."""
-        return {"offset": self._plan().first_offset(), "warmth": "0"}
+        """Where the last run came to, to be found out when it is our turn."""
+        return {"offset": NOT_BEGUN, "warmth": "0"}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The most that one batch may hold."""
@@ -100,7 +107,11 @@ class ChangesReader(DataSourceStreamReader):
         """The end of the next batch; `start` when there is nothing new."""
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else ALL_ROWS
         warmth = int(start["warmth"])
-        end = self._plan().next_offset(start["offset"], rows, cold=warmth < WARM)
+        try:
+            end = self._plan().next_offset(start["offset"], rows, cold=warmth < WARM)
+        except Unavailable as error:
+            pause_after(error)
+            return start
         return {"offset": end, "warmth": str(min(warmth + 1, WARM))}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
@@ -109,6 +120,8 @@ class ChangesReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The changes of a slice. Repeats exactly."""
+        if partition.value.start == partition.value.end:
+            return
         worker = open_worker(self._settings.pipeline, json_logs=self._settings.json_logs)
         changes = worker.metabase.changes.read(partition.value)
         while rows := list(islice(changes, CHUNK_ROWS)):
@@ -137,10 +150,12 @@ class Planner:
         self._cursor = CursorKeeper(metabase.cursors, metabase.changes, settings.holder)
         self._cursor.start()
         self._ordered = OrderedTopics(metabase.topics)
+        self._turn = Turn(metabase.cursors, settings.holder)
+        self._begun_at: Offset = NOT_BEGUN
         self._planned: tuple[Offset, int] = ("", 1)
         """The end of the next batch, and into how many slices it goes."""
 
-    def first_offset(self) -> Offset:
+    def _first_offset(self) -> Offset:
         """The cursor, or the start of the stream for a new consumer.
 
         Raises `ChangesTrimmed` when changes were trimmed before they were read: that is for the operator to
@@ -154,16 +169,21 @@ class Planner:
 
     def next_offset(self, done: Offset, rows: int, *, cold: bool = False) -> Offset:
         """Everything up to `done` has its outcome: note it, then wait a little for what comes next."""
+        if done == NOT_BEGUN:
+            if not self._turn.wait(0 if cold else WAIT_SECONDS):
+                return NOT_BEGUN
+            done = self._begun_at = self._first_offset()
         self._cursor.advance(done, alive=not cold)
         if stop_asked(self._settings):
             self._cursor.save()
             return done
         changes, slice_rows = self._metabase.changes, min(rows, self._settings.slice_rows)
         first = changes.wait(done, slice_rows, 0 if cold else WAIT_SECONDS)
-        if changes.head(done, BUSY_ROWS) != first:
+        end = changes.head(done, rows)
+        if changes.head(done, BUSY_ROWS) != first and changes.head(end, 1) == end:
             time.sleep(GATHER_SECONDS)
             first = changes.head(done, slice_rows)
-        end = changes.head(done, rows)
+            end = changes.head(done, rows)
         # The stream may grow between two looks. Only a full slice ends at the same offset in both.
         fits = end == first or changes.head(done, slice_rows) != first
         self._planned = (end, 1 if fits else -(-rows // slice_rows))
@@ -171,6 +191,7 @@ class Planner:
 
     def slices(self, start: Offset, end: Offset) -> list[Slice]:
         """The batch in slices of at most about `slice_rows`; an empty batch is one empty slice."""
+        start = self._begun_at if start == NOT_BEGUN else start
         if start == end:
             return [Slice(start, end)]
         planned_end, count = self._planned

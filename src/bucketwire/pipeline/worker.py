@@ -7,6 +7,7 @@ A worker runs one task at a time.
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from bucketwire.config import PipelineSettings
@@ -17,6 +18,7 @@ from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, FullTopics, QueueLimits
 from bucketwire.metainfo.routing import Router
+from bucketwire.pipeline.receipts import Receipts
 from bucketwire.publish import open_publisher
 from bucketwire.publish.backoff import RetryPolicy
 from bucketwire.publish.connections import Connections
@@ -41,6 +43,7 @@ class Worker:
     """Apart from the others: a drain may outlive the task that began it."""
     drain_threads: ThreadPoolExecutor
     full: FullTopics
+    receipts: Receipts
     drains: dict[Future[Any], str] = field(default_factory=dict)
     """Those under way with their topics, also of earlier tasks: their publishers must stay open."""
 
@@ -65,8 +68,9 @@ class Worker:
 def open_worker(settings: PipelineSettings, *, json_logs: bool) -> Worker:
     """The worker of this process; made once."""
     configure_logging(json=json_logs)
-    metabase = open_metabase(settings.metabase)
-    return make_worker(settings, metabase)
+    worker = make_worker(settings, open_metabase(settings.metabase))
+    worker.receipts.read()
+    return worker
 
 
 def queue_limits(settings: PipelineSettings) -> QueueLimits:
@@ -86,6 +90,7 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
         full=FullTopics(metabase.queue, metabase.topics.get, queue_limits(settings)),
+        receipts=Receipts(Path(settings.receipts or settings.scratch / "receipts")),
     )
 
 
