@@ -212,7 +212,8 @@ def _is_repeated() -> bool:
 
 def _changes(batches: Batches) -> Iterator[bytes]:
     for batch in batches:
-        yield from batch.column(0).to_pylist()
+        for lines in batch.column(0).to_pylist():
+            yield from lines.split(b"\n")
 
 
 def _first_failure(topic: Topic, failed: Retry, policy: RetryPolicy) -> TopicHealth:

@@ -17,8 +17,8 @@ from bucketwire.config import PipelineSettings
 from bucketwire.pipeline.java import find_java, java_version
 from bucketwire.pipeline.jvm import STOP_TIMEOUT_SECONDS, Jvm, start_jvm
 
-CHUNK_ROWS = 1_000
-"""Changes that a worker holds at a time."""
+ROWS_AT_ONCE = 4
+"""Rows, of many changes each, that go to a worker at a time."""
 
 
 def open_session(settings: PipelineSettings) -> SparkSession:
@@ -123,7 +123,7 @@ def _conf(settings: PipelineSettings, scratch: Path) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(CHUNK_ROWS),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.streaming.stopTimeout": "3s",

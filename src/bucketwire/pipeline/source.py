@@ -1,8 +1,11 @@
-"""The change stream as a Spark source: `bucketwire_changes`, one binary column `change`.
+"""The change stream as a Spark source: `bucketwire_changes`, one binary column `changes`, one change a line.
 
     latestOffset   the batch before is done: its end is the cursor; wait a little for new changes
     partitions     the batch's slices; a small batch is one slice, so that one task carries it
     read           a slice's changes, as Arrow batches
+
+A row holds many changes, as Java's work is by the row: to copy a change from one Python process to another
+would cost more than to deliver it.
 
 The cursor in the metabase is the only truth about the position: Spark's checkpoint is made anew at each
 start. A reader carries nothing but settings to the workers.
@@ -37,7 +40,6 @@ from bucketwire.metabase.values import Offset, Slice
 from bucketwire.metainfo.all_topics import all_topics
 from bucketwire.pipeline.cursor import CursorKeeper
 from bucketwire.pipeline.patience import pause_after
-from bucketwire.pipeline.session import CHUNK_ROWS
 from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.turn import Turn
 from bucketwire.pipeline.worker import open_worker
@@ -51,7 +53,8 @@ WARM = 60
 """Batches after which a new pipeline is about as fast as it gets within its first minute."""
 ALL_ROWS = 1_000_000_000
 NOT_BEGUN: Offset = ""
-SCHEMA = pa.schema([("change", pa.binary())])
+LINES_A_ROW = 500
+SCHEMA = pa.schema([("changes", pa.binary())])
 
 log = get_logger("pipeline")
 
@@ -74,7 +77,7 @@ class ChangesSource(DataSource):
 
     def schema(self) -> str:
         """Encoded changes."""
-        return "change binary"
+        return "changes binary"
 
     def streamReader(self, schema: Any) -> "ChangesReader":  # noqa: ARG002, N802  # Spark's names
         """The reader; its connections open where it runs."""
@@ -124,8 +127,8 @@ class ChangesReader(DataSourceStreamReader):
             return
         worker = open_worker(self._settings.pipeline, json_logs=self._settings.json_logs)
         changes = worker.metabase.changes.read(partition.value)
-        while rows := list(islice(changes, CHUNK_ROWS)):
-            yield pa.record_batch([pa.array(rows, pa.binary())], schema=SCHEMA)
+        while lines := list(islice(changes, LINES_A_ROW)):
+            yield pa.record_batch([pa.array([b"\n".join(lines)], pa.binary())], schema=SCHEMA)
 
     def stop(self) -> None:
         """Save the cursor a last time."""
