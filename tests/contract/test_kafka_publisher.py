@@ -1,15 +1,18 @@
 """What only the Kafka publisher promises, against a real broker; the basic cases on a mock cluster too."""
 
 import os
+import socket
 import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
 from confluent_kafka import Message as Received
 
 from bucketwire.errors import ConfigError
+from bucketwire.publish import kafka_producer
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.kafka import KafkaPublisher
@@ -17,7 +20,7 @@ from bucketwire.publish.kafka_settings import LARGEST_MESSAGE_BYTES, QUEUE_KILOB
 from factories import message, topic
 from services.kafka import PASSWORD, USER, KafkaServer, kafka_server, read_topic
 from services.kafka_mock import MockCluster
-from services.proxy import Condition
+from services.proxy import Condition, Proxy
 from services.token_endpoint import CLIENT, SECRET, TokenEndpoint
 
 LONG_SECONDS = 30.0
@@ -348,3 +351,68 @@ def test_kerberos_is_refused_where_the_library_has_none(connections: Connections
         KafkaPublisher(topic("kafka://127.0.0.1", mechanism="GSSAPI"), connections)
     except ConfigError as refused:
         assert "GSSAPI" in str(refused)  # noqa: PT017 with Kerberos there is no error
+
+
+class Names:
+    """A name server that lies about some names, to us but not to librdkafka."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **lies: str) -> None:
+        self.lies = {"127.1": "8.8.8.8", **lies}
+        self._look_up = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self.getaddrinfo)
+
+    def getaddrinfo(self, host: Any, *given: Any, **more: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if (lie := self.lies.get(name)) is None:
+            return self._look_up(host, *given, **more)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (lie, 0))]
+
+
+PRIVATE = Retry("the endpoint is in a private network")
+BOOTSTRAP = "127.1"
+"""For librdkafka the same as 127.0.0.1, which is what the broker advertises; for us a public address."""
+
+
+@pytest.fixture
+def guarded() -> Iterator[Connections]:
+    opened = Connections(private_allowed=False)
+    yield opened
+    opened.close()
+
+
+def test_brokers_that_advertise_a_private_address_get_nothing(
+    server: KafkaServer, guarded: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Names(monkeypatch)
+    name = server.create_topic()
+    before = server.proxy.connections
+    with Proxy(server.ports["PROXIED"]) as bootstrap:  # the broker advertises the other proxy
+        publisher = KafkaPublisher(topic(f"kafka://{BOOTSTRAP}:{bootstrap.port}", name), guarded)
+        for _ in range(2):
+            assert publisher.publish([message()] * 3, LONG_SECONDS) == [PRIVATE] * 3
+        assert bootstrap.connections
+    assert server.proxy.connections == before
+    assert server.received(name) == []
+
+
+def test_brokers_that_advertise_public_addresses_get_everything(
+    server: KafkaServer, guarded: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names(monkeypatch, **{"127.0.0.1": "8.8.4.4"})
+    where = topic(f"kafka://{BOOTSTRAP}:{server.ports['DIRECT']}", server.create_topic())
+    publisher = KafkaPublisher(where, guarded)
+    assert publisher.publish([message()] * 3, LONG_SECONDS) == [Delivered()] * 3
+    names.lies["127.0.0.1"] = "10.0.0.1"
+    assert publisher.publish([message()], LONG_SECONDS) == [Delivered()]
+    monkeypatch.setattr(kafka_producer, "KEPT_SECONDS", 0)
+    assert publisher.publish([message()], LONG_SECONDS) == [PRIVATE]
+
+
+def test_a_dead_cluster_is_found_out_with_the_guard_too(
+    guarded: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Names(monkeypatch)
+    publisher = KafkaPublisher(topic(f"kafka://{BOOTSTRAP}:1"), guarded)
+    started = time.monotonic()
+    assert publisher.publish([message()] * 3, LONG_SECONDS) == [Retry("connection refused")] * 3
+    assert time.monotonic() - started < LONG_SECONDS / 2

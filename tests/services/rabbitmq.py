@@ -122,18 +122,39 @@ class RabbitmqServer:
 
     def evaluate(self, erlang: str) -> None:
         """Run an expression inside the node."""
+        self._control("eval", erlang)
+
+    def suspend_queue(self, name: str) -> None:
+        """Let a queue take nothing until it is resumed."""
+        self._tell_queue(name, "suspend")
+
+    def resume_queue(self, name: str) -> None:
+        """Let it work again."""
+        self._tell_queue(name, "resume")
+
+    def client_connections(self, name: str) -> int:
+        """How many connections clients of that name have open."""
+        listed = self._control("list_connections", "client_properties", "--silent")
+        return sum(f'"{name}"' in line for line in listed.splitlines())
+
+    def _tell_queue(self, name: str, what: str) -> None:
+        resource = f'rabbit_misc:r(<<"/">>, queue, <<"{name}">>)'
+        self.evaluate(f"{{ok, Q}} = rabbit_amqqueue:lookup({resource}), sys:{what}(amqqueue:get_pid(Q)).")
+
+    def _control(self, *arguments: str) -> str:
         program = find_program()
         assert program is not None
-        command = [str(program.with_name("rabbitmqctl")), "eval", erlang]
-        subprocess.run(
+        command = [str(program.with_name("rabbitmqctl")), *arguments]
+        done = subprocess.run(
             command,
             env=self.environment,
             cwd=self.folder,
             check=True,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             timeout=START_SECONDS,
         )
+        return done.stdout.decode()
 
     def log(self) -> str:
         """The end of what the node has said."""

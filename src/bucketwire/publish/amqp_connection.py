@@ -1,190 +1,168 @@
-"""A connection to an AMQP broker that one thread at a time may use, with one channel in it.
+"""A connection to an AMQP broker that many calls share, each over a channel of its own, driven by one thread.
 
-    open(exchange) --> send, send, send ... --> wait until the listener is content
+    send(call) --> tasks --> thread of the connection --> channel of the call --> broker
+        ^                          |
+        +------- call ended -------+
 
-pika works only inside these calls. Between them nobody answers heartbeats: a connection that has rested for
-longer than the broker waits for one is not used again. One that turns out dead before anything was sent is
-replaced at once, once. What closes the channel leaves the connection as it is.
+pika works in that thread only, which also answers heartbeats while the connection rests. A connection ends
+when it is lost, when it is closed, and when a call got no answer in time and nothing else came lately either:
+then it takes no more calls, and those under way have until their own deadlines. A call that is merely not
+answered loses its channel alone.
 """
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from threading import Lock, Thread
 
-import pika
-
-from bucketwire.publish.amqp_broker import HEARTBEAT_SECONDS, Broker
-from bucketwire.publish.amqp_failure import Failure, channel_failure, connection_failure
+from bucketwire.publish.amqp_broker import Broker
+from bucketwire.publish.amqp_call import Call
+from bucketwire.publish.amqp_channel import AmqpChannel
+from bucketwire.publish.amqp_failure import Failure, connection_failure
 from bucketwire.publish.amqp_wire import Wire
 
+_TURN_SECONDS = 60.0
+_CLOSE_SECONDS = 2.0
+_SILENCE_SECONDS = 1.0
+"""So long, or half of its time if that is less, a call must have heard nothing to give up the connection."""
+
 _UNREADABLE = "the trusted certificates cannot be read"
+_LOST = "connection lost"
 _BLOCKED = "the broker takes no messages for now: it is short of memory or disk"
 
 
-class NoAnswer(Exception):
-    """The time is over. The connection was given up, as an answer may still be on its way."""
-
-
-class Listener(Protocol):
-    """Whom the broker's answers are told to."""
-
-    def confirmed(self, tag: int, *, multiple: bool, accepted: bool) -> bool:
-        """The broker's word on one message, or on all up to it; whether to end the wait."""
-        ...
-
-    def returned(self, message_id: str) -> None:
-        """No queue was there for this message; its confirmation follows."""
-        ...
-
-
 class AmqpConnection:
-    """Connects when it is first opened. With `confirms` the broker answers for each message."""
+    """Connects by itself. `Failure` when the broker's certificates cannot be read."""
 
-    def __init__(self, broker: Broker, *, confirms: bool, private_allowed: bool = True) -> None:
+    def __init__(self, broker: Broker, *, private_allowed: bool = True) -> None:
         # pika tells of each failure in several lines and with stack traces; here they are outcomes
         logging.getLogger("pika").setLevel(logging.CRITICAL)
-        self._broker = broker
-        self._confirms = confirms
-        self._private_allowed = private_allowed
-        self._wire: Wire | None = None
-        self._channel: Any = None
-        self._listener: Listener | None = None
+        try:
+            parameters = broker.parameters()
+        except OSError:  # of ssl too
+            raise Failure(_UNREADABLE) from None
+        self._lock = Lock()
+        self._calls: set[Call] = set()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._resting: list[AmqpChannel] = []
         self._failure: Failure | None = None
-        self._sent = 0
-        self._used_at = 0.0
+        self._leaving = False
+        """Whether it takes no more calls, and ends with the last one."""
+        self._closed = False
+        self._ended = False
+        self._wire = Wire(parameters, self._on_lost, private_allowed=private_allowed)
+        self._thread = Thread(target=self._drive, name="amqp", daemon=True)
+        self._thread.start()
 
-    def open(self, exchange: str, listener: Listener, give_up_at: float) -> None:
-        """Be ready to send to the exchange, which is there; `Failure` or `NoAnswer` when that cannot be."""
-        self._listener = listener
-        if time.monotonic() - self._used_at >= HEARTBEAT_SECONDS:
-            self._abort()
-        was_open = self._wire is not None
-        try:
-            self._prepare(exchange, give_up_at)
-        except Failure:
-            if not was_open or self._wire is not None:
-                raise
-            self._prepare(exchange, give_up_at)
+    @property
+    def calls(self) -> int:
+        """How many are under way."""
+        return len(self._calls)
 
-    def check(self, exchange: str, give_up_at: float) -> None:
-        """Ask for the exchange. The answer also shows that the broker has read all that was sent before."""
-        self._ask(
-            lambda note: self._channel.exchange_declare(exchange, passive=True, callback=note), give_up_at
-        )
+    @property
+    def is_usable(self) -> bool:
+        """Whether it takes calls."""
+        return not (self._leaving or self._closed or self._failure)
 
-    def send(
-        self,
-        exchange: str,
-        routing_key: str,
-        body: bytes,
-        properties: pika.BasicProperties,
-        *,
-        mandatory: bool,
-    ) -> int:
-        """Put a message on its way; its delivery tag. `ValueError` when it cannot be written in AMQP."""
-        if self._failure:
-            raise self._failure
-        try:
-            self._channel.basic_publish(exchange, routing_key, body, properties, mandatory)
-        except pika.exceptions.ShortStringTooLong as problem:
-            raise ValueError from problem
-        self._sent += 1
-        return self._sent
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker has let us in."""
+        return self._wire.is_open
 
-    def wait(self, done: Callable[[], bool], give_up_at: float) -> None:
-        """Let the broker speak until `done`; `Failure` when that cannot come any more, `NoAnswer` in time."""
-        while not done():
-            if self._failure or self._wire is None:
-                raise self._failure or NoAnswer
-            remaining = give_up_at - time.monotonic()
-            if remaining <= 0:
-                blocked = self._wire.blocked
-                self._abort()
-                raise Failure(_BLOCKED) if blocked else NoAnswer
-            self._wire.run(remaining)
-        self._used_at = time.monotonic()
+    def join(self, call: Call) -> bool:
+        """Let the call be under way here; not if the connection takes no more."""
+        with self._lock:
+            if not self.is_usable:
+                return False
+            self._calls.add(call)
+        self._do(lambda: call.begin(self._begin))
+        return True
+
+    def finish(self, call: Call, give_up_at: float) -> None:
+        """Block until the call has ended or the time is over; it leaves the connection then."""
+        began_at = time.monotonic()
+        if not call.wait(give_up_at - began_at):
+            blocked, now = self._wire.blocked, time.monotonic()
+            silent = now - self._wire.heard_at >= min(_SILENCE_SECONDS, (now - began_at) / 2)
+            self._leaving = self._leaving or blocked or silent
+            call.end(Failure(_BLOCKED) if blocked else None)
+        elif call.failure and call.failure.of_connection:  # the thread may not have come to say so
+            self._leaving = True
+        with self._lock:
+            self._calls.discard(call)
+        self._do(lambda: self._release(call))
 
     def close(self) -> None:
         """Take leave of the broker, if it answers soon. Calling it twice is harmless."""
-        wire, self._wire, self._channel = self._wire, None, None
-        if wire is not None:
-            wire.close()
+        self._closed = True
+        self._do(lambda: None)
+        self._thread.join(_CLOSE_SECONDS)
 
-    def _prepare(self, exchange: str, give_up_at: float) -> None:
+    def _do(self, task: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._ended:
+                self._tasks.append(task)
+                self._wire.wake()
+
+    def _drive(self) -> None:
+        """Until it is lost, closed, or left by its last call."""
         try:
-            wire = self._wire or self._connect(give_up_at)
-            if self._channel is None or not self._channel.is_open:
-                self._open_channel(wire, give_up_at)
-            self.check(exchange, give_up_at)
-        except Failure:
-            self._drop_if_lost()
-            raise
+            while not self._is_over():
+                self._wire.run(_TURN_SECONDS)
+                while self._wire.is_open and self._tasks:
+                    self._tasks.popleft()()
+        finally:
+            self._end(self._failure or Failure(_LOST, of_connection=True))
 
-    def _connect(self, give_up_at: float) -> Wire:
-        self._failure = None
-        try:
-            parameters = self._broker.parameters()
-        except OSError:  # of ssl too
-            raise Failure(_UNREADABLE) from None
-        wire = Wire(parameters, self._on_lost, private_allowed=self._private_allowed)
-        self._wire = wire
-        self.wait(lambda: wire.is_open, give_up_at)
-        return wire
+    def _is_over(self) -> bool:
+        return bool(self._failure or self._closed or (self._leaving and not self._calls))
 
-    def _open_channel(self, wire: Wire, give_up_at: float) -> None:
-        self._failure, self._sent = None, 0
+    def _end(self, failure: Failure) -> None:
+        """Tell all who still wait, and give up what is left."""
+        with self._lock:
+            self._ended, self._failure = True, failure
+            calls = list(self._calls)
+        for call in calls:
+            call.end(failure)
+        if self._leaving:
+            self._wire.abort()
+        else:
+            self._wire.close()
 
-        def open_channel(note: Callable[[object], None]) -> None:
-            self._channel = wire.channel(note)
-            self._channel.add_on_close_callback(self._on_channel_closed)
-            self._channel.add_on_return_callback(self._on_return)
+    def _begin(self, call: Call) -> None:
+        """Give the call a channel."""
+        self._resting = [channel for channel in self._resting if channel.is_open]
+        for channel in self._resting:
+            if channel.confirms == call.target.confirms:
+                self._resting.remove(channel)
+                channel.listener = call
+                call.go_on(channel)
+                return
+        AmqpChannel(
+            self._wire,
+            confirms=call.target.confirms,
+            on_open=lambda opened: self._lend_new(opened, call),
+            listener=call,
+        )
 
-        self._ask(open_channel, give_up_at)
-        if self._confirms:
-            self._ask(
-                lambda note: self._channel.confirm_delivery(self._on_confirm, callback=note), give_up_at
-            )
+    def _lend_new(self, channel: AmqpChannel, call: Call) -> None:
+        if call.ended:
+            channel.listener = None
+            self._resting.append(channel)
+        else:
+            call.go_on(channel)
 
-    def _ask(self, question: Callable[[Callable[[object], None]], object], give_up_at: float) -> None:
-        """Put a question to the broker, and wait for the answer."""
-        answers: list[object] = []
-
-        def note(answer: object) -> None:
-            answers.append(answer)
-            self._wake()
-
-        question(note)
-        self.wait(lambda: bool(answers), give_up_at)
-
-    def _abort(self) -> None:
-        wire, self._wire, self._channel = self._wire, None, None
-        if wire is not None:
-            wire.abort()
-
-    def _drop_if_lost(self) -> None:
-        if self._wire is not None and not self._wire.is_open:
-            self._abort()
-
-    def _wake(self) -> None:
-        if self._wire is not None:
-            self._wire.stop()
+    def _release(self, call: Call) -> None:
+        """Keep the channel of a call that has all its answers; for others some may still come."""
+        channel, call.channel = call.channel, None
+        if channel is None:
+            return
+        if call.is_answered and channel.is_open:
+            channel.listener = None
+            self._resting.append(channel)
+        else:
+            channel.close()
 
     def _on_lost(self, error: BaseException) -> None:
         self._failure = self._failure or connection_failure(error)
-
-    def _on_channel_closed(self, _: object, error: BaseException) -> None:
-        self._failure = self._failure or channel_failure(error)
-        self._wake()
-
-    def _on_confirm(self, frame: Any) -> None:
-        answer = frame.method
-        accepted = isinstance(answer, pika.spec.Basic.Ack)
-        if self._listener and self._listener.confirmed(
-            answer.delivery_tag, multiple=answer.multiple, accepted=accepted
-        ):
-            self._wake()
-
-    def _on_return(self, _channel: object, _method: object, properties: Any, _body: bytes) -> None:
-        if self._listener:
-            self._listener.returned(properties.message_id)

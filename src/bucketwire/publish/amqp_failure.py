@@ -41,9 +41,11 @@ _CERTIFICATE_REASONS = {  # by OpenSSL's X509_V_ERR codes
 class Failure(Exception):
     """Why nothing more can be published now."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, of_connection: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.of_connection = of_connection
+        """Whether the whole connection is lost."""
 
 
 class ForbiddenAddress(Exception):
@@ -60,7 +62,7 @@ class TooLarge(Failure):
 
 def connection_failure(error: BaseException) -> Failure:
     """Why there is no connection, or no longer."""
-    return Failure(_connection_reason(_innermost(error)))
+    return Failure(_connection_reason(_innermost(error)), of_connection=True)
 
 
 def channel_failure(error: BaseException) -> Failure:

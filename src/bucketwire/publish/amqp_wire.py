@@ -1,9 +1,10 @@
-"""pika's connection to a broker together with the loop that drives it, in the thread that calls `run`.
+"""pika's connection to a broker together with the loop that drives it, in the one thread that calls `run`.
 
 It connects while the loop runs, tells once when it is lost, and can be cut off at any moment, also while it
 connects. Addresses are looked up by pika's own thread, and asked about before they are called: see `guard`.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -48,19 +49,24 @@ class Wire:
         """Whether channels can be opened and used."""
         return self._connection is not None and bool(self._connection.is_open)
 
+    @property
+    def heard_at(self) -> float:
+        """When anything last came from the broker, on the clock of `time.monotonic`; long ago if never."""
+        return -math.inf if self._connection is None else float(self._connection.heard_at)
+
     def channel(self, on_open: Callable[[object], None]) -> Any:
         """A new channel of pika's, which is open when `on_open` is called."""
         return self._connection.channel(on_open_callback=on_open)
 
     def run(self, seconds: float) -> None:
-        """Let pika work until `stop` is called, or for so long."""
+        """Let pika work until it is open or lost or `wake` is called, but no longer than that."""
         timer = self._loop.call_later(seconds, self._loop.stop)
         self._loop.start()
         self._loop.remove_timeout(timer)
 
-    def stop(self) -> None:
-        """End `run`; to be called from what pika calls."""
-        self._loop.stop()
+    def wake(self) -> None:
+        """End `run`, or the next one at once; any thread may call it, until the wire is closed."""
+        self._loop.add_callback_threadsafe(self._loop.stop)
 
     def close(self) -> None:
         """Take leave of the broker, if it answers soon; cut the connection in any case. For one call only."""
@@ -115,7 +121,9 @@ class Wire:
 
 
 class _Connection(pika.SelectConnection):  # type: ignore[misc]  # pika's types are not read
-    """pika's, which can also be cut off: its own `close` waits for the broker."""
+    """pika's, which can also be cut off: its own `close` waits for the broker. It notes when it hears."""
+
+    heard_at = -math.inf
 
     @classmethod
     def begin(
@@ -133,6 +141,10 @@ class _Connection(pika.SelectConnection):  # type: ignore[misc]  # pika's types 
             workflow=None,
             on_done=on_done,
         )
+
+    def _on_data_available(self, data_in: bytes) -> None:
+        self.heard_at = time.monotonic()
+        super()._on_data_available(data_in)
 
     @property
     def has_stream(self) -> bool:

@@ -1,8 +1,9 @@
 """Keeps Kafka producers from brokers in private networks, as far as it can be seen from outside librdkafka.
 
 librdkafka looks names up by itself and lets nobody see the address before it connects. So the names of the
-brokers are looked up here first, in the same way. What it does not see: the listeners that brokers
-advertise, and a name that leads elsewhere a moment later.
+brokers are looked up here first, in the same way: those of the topic, and those that the brokers advertise,
+which `kafka_producer` asks for. What it does not see: a name that leads elsewhere a moment later, and brokers
+that are advertised between two looks.
 """
 
 import socket
