@@ -57,6 +57,12 @@ def _options() -> argparse.Namespace:
         default=list(Kind),
         help=f"the kinds to choose from, with commas between; by default all: {', '.join(Kind)}",
     )
+    parser.add_argument(
+        "--standby",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether a second pipeline is ready to take over",
+    )
     parser.add_argument("--report", type=Path, default=Path("chaos-report.json"))
     options = parser.parse_args()
     options.seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
@@ -78,11 +84,15 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[Run, Path]:
     console.print(
         f"seed {options.seed}: {sum(map(len, schedule.lanes))} requests, {len(schedule.edits)} edits,"
         f" {len(schedule.faults)} faults in {options.minutes:g} minutes;"
-        f" {options.metabase}, http {' '.join(options.brokers)}"
+        f" {options.metabase}, {'with' if options.standby else 'without'} standby,"
+        f" http {' '.join(options.brokers)}"
     )
-    with World(options.brokers, options.metabase) as world:
+    with World(options.brokers, options.metabase, standby=options.standby) as world:
         findings = Conductor(world, schedule, console).run()
-    return Run(options.seed, options.minutes, options.metabase, options.brokers, findings), world.folder
+    run = Run(
+        options.seed, options.minutes, options.metabase, options.brokers, findings, standby=options.standby
+    )
+    return run, world.folder
 
 
 if __name__ == "__main__":

@@ -131,4 +131,5 @@ class Conductor:
             self._world.gauge("bucketwire_dead_letters"),
             self._world.gauge("bucketwire_parked_messages"),
             self._problems,
+            self._world.cold_starts,
         )

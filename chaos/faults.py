@@ -15,15 +15,22 @@ from contextlib import suppress
 from chaos.brokers import Killable
 from chaos.history import Injury
 from chaos.plan import FaultStep, Kind
+from chaos.processes import (
+    JVM,
+    SOURCE,
+    WORKER,
+    gateway,
+    pipeline,
+    pipeline_processes,
+    scratch_folders,
+    whole_pipeline,
+)
 from chaos.world import World
 from services.http_endpoint import Mode
 from services.proxy import Condition, Proxy
-from wire import children, command_line, descendants
 
 End = Callable[[], None]
 SLOWEST_SECONDS = 3
-_JVM, _SOURCE, _WORKER = "PythonGatewayServer", "python_streaming_source_runner", "daemon pyspark"
-"""How the commands of the pipeline's processes are told apart."""
 
 
 class Saboteur:
@@ -85,22 +92,6 @@ def _nothing_to_end() -> None:
     """A kill is over at once; what comes after it is recovery."""
 
 
-def _part(world: World, name: str) -> list[int]:
-    if not world.running:
-        return []
-    return [pid for pid in children(world.system.supervisor) if f"bucketwire {name} " in command_line(pid)]
-
-
-def _pipeline_processes(world: World, word: str) -> list[int]:
-    """Below the pipeline's main process, those with the word in their command."""
-    below = [pid for main in _part(world, "pipeline") for pid in descendants(main)]
-    return [pid for pid in below if word in command_line(pid)]
-
-
-def _python_processes(world: World) -> list[int]:
-    return [*_pipeline_processes(world, _SOURCE), *_pipeline_processes(world, _WORKER)]
-
-
 def _signal(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -118,25 +109,15 @@ def _stop(pids: Sequence[int]) -> End | None:
 
 
 def _kill_everything(world: World, _: FaultStep) -> End | None:
+    """Ends when the new system is ready."""
     if not world.running:
         return None
-    world.running = False
-    world.system.kill_everything()
-
-    def start() -> None:
-        world.system.launch()
-        world.running = True
-
-    return start
+    world.kill()
+    return world.start
 
 
 def _one(pids: Sequence[int], step: FaultStep) -> list[int]:
     return [pids[step.target % len(pids)]] if pids else []
-
-
-def _stop_pipeline(world: World, _: FaultStep) -> End | None:
-    mains = _part(world, "pipeline")
-    return _stop([*mains, *(pid for main in mains for pid in descendants(main))])
 
 
 def _endpoint(mode: Mode) -> Callable[[World, FaultStep], End]:
@@ -202,21 +183,23 @@ def _restart_database(world: World, _: FaultStep) -> End | None:
     return _nothing_to_end
 
 
-def _remove_scratch(world: World, _: FaultStep) -> End:
-    shutil.rmtree(world.system.folder / "data" / "spark", ignore_errors=True)
-    return _nothing_to_end
+def _remove_scratch(world: World, _: FaultStep) -> End | None:
+    folders = scratch_folders(world)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return _nothing_to_end if folders else None
 
 
 _FAULTS: dict[Kind, Callable[[World, FaultStep], End | None]] = {
-    Kind.KILL_GATEWAY: lambda world, _: _kill(_part(world, "gateway")),
-    Kind.KILL_PIPELINE: lambda world, _: _kill(_part(world, "pipeline")),
-    Kind.KILL_JVM: lambda world, _: _kill(_pipeline_processes(world, _JVM)),
-    Kind.KILL_SOURCE: lambda world, step: _kill(_one(_pipeline_processes(world, _SOURCE), step)),
-    Kind.KILL_WORKER: lambda world, step: _kill(_one(_pipeline_processes(world, _WORKER), step)),
+    Kind.KILL_GATEWAY: lambda world, _: _kill(gateway(world)),
+    Kind.KILL_PIPELINE: lambda world, _: _kill(pipeline(world)),
+    Kind.KILL_JVM: lambda world, _: _kill(pipeline_processes(world, JVM)),
+    Kind.KILL_SOURCE: lambda world, step: _kill(_one(pipeline_processes(world, SOURCE), step)),
+    Kind.KILL_WORKER: lambda world, step: _kill(_one(pipeline_processes(world, WORKER), step)),
     Kind.KILL_EVERYTHING: _kill_everything,
-    Kind.STOP_GATEWAY: lambda world, _: _stop(_part(world, "gateway")),
-    Kind.STOP_PIPELINE: _stop_pipeline,
-    Kind.STOP_WORKER: lambda world, step: _stop(_one(_python_processes(world), step)),
+    Kind.STOP_GATEWAY: lambda world, _: _stop(gateway(world)),
+    Kind.STOP_PIPELINE: lambda world, _: _stop(whole_pipeline(world)),
+    Kind.STOP_WORKER: lambda world, step: _stop(_one(pipeline_processes(world, SOURCE, WORKER), step)),
     Kind.ENDPOINT_HANGS: _endpoint(Mode.HANG),
     Kind.ENDPOINT_REFUSES: _endpoint(Mode.REFUSE),
     Kind.ENDPOINT_CLOSES: _endpoint(Mode.CLOSE_EARLY),

@@ -20,8 +20,6 @@ AFTERMATH_SECONDS = 5.0
 """So long after a fault, latency should be normal again."""
 LONGEST_SECONDS = 60.0
 """What happens later is not put down to the fault."""
-SEEN_SECONDS = 0.5
-"""A recovery must hold for so long before the next fault begins."""
 
 Delay = tuple[float, float]
 """When the write was acknowledged, and for how long its event was on its way."""
@@ -29,10 +27,13 @@ Delay = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """After one fault; None when the next one came too soon to tell."""
+    """After one fault."""
 
     injury: Injury
     seconds: float | None
+    """None when the next one came too soon to tell."""
+    at_least_seconds: float = 0.0
+    """That much is sure, also where the end was not seen."""
 
 
 def delays(history: History) -> list[Delay]:
@@ -67,7 +68,7 @@ def undisturbed(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[floa
 def recoveries(found: Sequence[Delay], injuries: Iterable[Injury], ends_at: float) -> list[Recovery]:
     """One for each fault, by their end. `ends_at` is the time of the last write."""
     ordered = sorted(injuries, key=lambda injury: injury.ended)
-    return [Recovery(injury, _recovery_seconds(found, injury, ordered, ends_at)) for injury in ordered]
+    return [_recovery(found, injury, ordered, ends_at) for injury in ordered]
 
 
 def duplicates_by_fault(history: History, injuries: Iterable[Injury]) -> dict[str, int]:
@@ -88,20 +89,20 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
 
 
-def _recovery_seconds(
-    found: Sequence[Delay], injury: Injury, injuries: Sequence[Injury], ends_at: float
-) -> float | None:
+def _recovery(found: Sequence[Delay], injury: Injury, injuries: Sequence[Injury], ends_at: float) -> Recovery:
     others = [other for other in injuries if other is not injury]
     if any(other.began <= injury.ended and other.ended >= injury.began for other in others):
-        return None
+        return Recovery(injury, None)
     next_begin = min((other.began for other in others if other.began > injury.ended), default=ends_at)
-    until = min(next_begin, injury.ended + LONGEST_SECONDS, ends_at)
+    # A write shortly before the next fault may be late because of that one.
+    until = min(next_begin, injury.ended + LONGEST_SECONDS, ends_at) - NORMAL_SECONDS
     after = found[bisect_left(found, (injury.ended, -1.0)) : bisect_left(found, (until, -1.0))]
     late = [number for number, (_, seconds) in enumerate(after) if seconds > NORMAL_SECONDS]
     first_good = late[-1] + 1 if late else 0
-    if first_good >= len(after) or until - after[first_good][0] < SEEN_SECONDS:
-        return None
-    return after[first_good][0] - injury.ended
+    if first_good >= len(after):
+        return Recovery(injury, None, max(0.0, until - injury.ended))
+    seconds = after[first_good][0] - injury.ended
+    return Recovery(injury, seconds, seconds)
 
 
 def _merged(windows: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.check import Verdict, first_receipts
 from chaos.history import History, Injury, Outcome, Write
-from chaos.measure import Delay, delays, duplicates_by_fault, percentile, recoveries, undisturbed
+from chaos.measure import Delay, Recovery, delays, duplicates_by_fault, percentile, recoveries, undisturbed
 from chaos.plan import Action
 
 SHOWN = 20
@@ -35,6 +35,8 @@ class Findings:
     still_parked: float | None
     problems: list[str]
     """What went wrong in the run itself."""
+    cold_starts: list[float]
+    """How many seconds the system needed to be ready, each time that everything had been killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Run:
     metabase: str
     brokers: Sequence[str]
     findings: Findings
+    standby: bool = True
 
 
 def failures(run: Findings) -> list[str]:
@@ -74,6 +77,7 @@ def summary(run: Run) -> dict[str, Any]:
         "minutes": run.minutes,
         "metabase": run.metabase,
         "destinations": ["http", *run.brokers],
+        "standby": run.standby,
         "passed": not failures(found),
         "writes": dict(Counter(write.outcome for write in found.history.writes)),
         "requests": _counted(found.actions),
@@ -95,6 +99,7 @@ def summary(run: Run) -> dict[str, Any]:
         "faults_that_hit_nothing": found.missed,
         "latency_undisturbed_seconds": _percentiles(undisturbed(late, found.injuries)),
         "latency_of_all_seconds": _percentiles(sorted(seconds for _, seconds in late)),
+        "cold_starts_seconds": _cold_starts(found.cold_starts),
         "recovery": _recovery_table(found, late),
         "violations": _violations(verdict),
         "problems": found.problems,
@@ -108,11 +113,7 @@ def write_report(told: Mapping[str, Any], path: Path) -> None:
 
 def lines(told: Mapping[str, Any]) -> list[str]:
     """The summary as a person reads it."""
-    quiet = told["latency_undisturbed_seconds"]
-    table = [
-        f"  {kind:34} {row['count']:5}   {_seconds(row['p50'])}  {_seconds(row['max'])}  {row['not_seen']:8}"
-        for kind, row in told["recovery"].items()
-    ]
+    quiet, cold = told["latency_undisturbed_seconds"], told["cold_starts_seconds"]
     return [
         f"seed       {told['seed']}",
         f"writes     {_words(told['writes'])}; {told['edits']} changes of rules and endpoints",
@@ -125,29 +126,48 @@ def lines(told: Mapping[str, Any]) -> list[str]:
         f"queue      {told['dead_letters']} dead letters, {told['still_parked']} still parked",
         f"latency    p50 {quiet['p50']} s, p99 {quiet['p99']} s, far from faults ({quiet['count']} events)",
         f"faults     {told['faults']}, {told['faults_that_hit_nothing']} more hit nothing",
-        f"  {'kind':34} count   recovery p50, max   not seen",
-        *table,
+        f"starts     {cold['count']} cold: median {_seconds(cold['p50'])}, longest {_seconds(cold['max'])}",
+        f"  {'kind':34} count   recovery p50, max   over {RECOVERY_TARGET_SECONDS:g} s  not seen",
+        *(_recovery_line(kind, row) for kind, row in told["recovery"].items()),
         *(f"violation  {each}" for each in told["violations"]),
         *(f"problem    {each}" for each in told["problems"]),
         "passed" if told["passed"] else "FAILED",
     ]
 
 
+def _recovery_line(kind: str, row: Mapping[str, Any]) -> str:
+    return (
+        f"  {kind:34} {row['count']:5}   {_seconds(row['p50'])}  {_seconds(row['max'])}"
+        f"  {row['over_target']:8}  {row['not_seen']:8}"
+    )
+
+
+def _cold_starts(seconds: Sequence[float]) -> dict[str, float | None]:
+    ordered = sorted(seconds)
+    return {"count": len(ordered), **_middle_and_end(ordered)}
+
+
+def _middle_and_end(ordered: Sequence[float]) -> dict[str, float | None]:
+    return {
+        "p50": round(percentile(ordered, 50), 2) if ordered else None,
+        "max": round(ordered[-1], 2) if ordered else None,
+    }
+
+
 def _recovery_table(found: Findings, late: Sequence[Delay]) -> dict[str, dict[str, Any]]:
-    kinds: dict[str, list[float | None]] = defaultdict(list)
+    kinds: dict[str, list[Recovery]] = defaultdict(list)
     for recovery in recoveries(late, found.injuries, found.ends_at):
-        kinds[recovery.injury.kind].append(recovery.seconds)
-    kinds["all"] = [seconds for seen in kinds.values() for seconds in seen]
-    return {kind: _recovery_row(seen) for kind, seen in kinds.items()}
+        kinds[recovery.injury.kind].append(recovery)
+    kinds["all"] = [recovery for some in kinds.values() for recovery in some]
+    return {kind: _recovery_row(some) for kind, some in kinds.items()}
 
 
-def _recovery_row(found: Sequence[float | None]) -> dict[str, Any]:
-    seen = sorted(seconds for seconds in found if seconds is not None)
+def _recovery_row(found: Sequence[Recovery]) -> dict[str, Any]:
+    seen = sorted(recovery.seconds for recovery in found if recovery.seconds is not None)
     return {
         "count": len(found),
-        "p50": round(percentile(seen, 50), 2) if seen else None,
-        "max": round(seen[-1], 2) if seen else None,
-        "within_target": sum(seconds <= RECOVERY_TARGET_SECONDS for seconds in seen),
+        **_middle_and_end(seen),
+        "over_target": sum(recovery.at_least_seconds > RECOVERY_TARGET_SECONDS for recovery in found),
         "not_seen": len(found) - len(seen),
     }
 

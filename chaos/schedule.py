@@ -31,7 +31,8 @@ MOVES = 0.2
 """The part of edits that gives a topic another endpoint."""
 PAIRS = 0.1
 """The part of faults that come while the one before is at work."""
-FIRST_FAULT_SECONDS = 5.0
+FIRST_FAULT_SECONDS = 10.0
+"""Until then a pipeline that stands by has run itself warm."""
 KEYS = 42
 ODD_NAMES = (
     "white space",
@@ -70,14 +71,16 @@ class Shape:
 
 
 NEW_PROCESS = (20.0, 26.0)
-"""The pause after which a new Java process or broker should be at work, on a slow day too."""
+"""The pause after which a new Java process or broker should be at work, on a slow day too, or stand by."""
+NEW_SYSTEM = (40.0, 46.0)
+"""The same for the whole system, of which the standby starts when the rest is at work."""
 SHAPES = {
     Kind.KILL_GATEWAY: Shape(3, (0.0, 0.0), (6.0, 9.0)),
     Kind.KILL_PIPELINE: Shape(2, (0.0, 0.0), NEW_PROCESS),
     Kind.KILL_JVM: Shape(2, (0.0, 0.0), NEW_PROCESS),
     Kind.KILL_SOURCE: Shape(2, (0.0, 0.0), NEW_PROCESS),
     Kind.KILL_WORKER: Shape(6, (0.0, 0.0)),
-    Kind.KILL_EVERYTHING: Shape(1, (0.2, 2.0), NEW_PROCESS),
+    Kind.KILL_EVERYTHING: Shape(1, (0.2, 2.0), NEW_SYSTEM),
     Kind.STOP_GATEWAY: Shape(6, (0.5, 4.0)),
     Kind.STOP_PIPELINE: Shape(6, (0.5, 4.0)),
     Kind.STOP_WORKER: Shape(6, (0.5, 4.0)),

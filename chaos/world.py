@@ -6,6 +6,7 @@
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Any, Self
 import boto3
 from botocore.config import Config
 
+from bucketwire.cli.options import metabase_url
 from chaos.brokers import BROKERS, Destination, HttpDestination
 from chaos.history import Edit, History, event_from_message
 from chaos.plan import Kind, Rule, Schedule, Versioning
 from chaos.schedule import PLACES
 from services.postgres import PostgresServer
 from services.proxy import Proxy
-from wire import ACCESS_KEY, REGION, SECRET_KEY, System
+from wire import ACCESS_KEY, REGION, SECRET_KEY, START_SECONDS, System, until
 
 HTTP_TOPICS = 6
 BROKER_TOPICS = 2
@@ -49,15 +51,18 @@ def possible_kinds(brokers: Sequence[str], metabase: str) -> list[Kind]:
 class World:
     """Use it as a context manager; `prepare` makes buckets, topics and rules."""
 
-    def __init__(self, brokers: Sequence[str], metabase: str) -> None:
+    def __init__(self, brokers: Sequence[str], metabase: str, *, standby: bool) -> None:
         self._stack = ExitStack()
         self._brokers = brokers
         self._metabase = metabase
+        self._standby = standby
         self.folder = Path(tempfile.mkdtemp(prefix="bucketwire-chaos-"))
         self.postgres: PostgresServer | None = None
         self.arns: dict[str, str] = {}
         self.running = False
         """Whether the system should run: not between the kill of everything and the new start."""
+        self.cold_starts: list[float] = []
+        """How many seconds each new start took, after everything was killed, until the system was ready."""
 
     def __enter__(self) -> Self:
         try:
@@ -80,16 +85,37 @@ class World:
             for name in self._brokers
         ]
         url = self._start_postgres() if self._metabase == "postgres" else None
-        self.system = System(self.folder, metabase=url)
+        self.data = self.folder / "data"
+        self.metabase_url = metabase_url(url, self.data)
+        self.system = System(self.folder, metabase=url, standby=self._standby)
         self._stack.callback(self._stop_system)
         self.system.start()
         self.running = True
+        if self._standby:
+            self._wait_for_standby()
         self.clients = self._stack.enter_context(Proxy(self.system.port))
 
     def _start_postgres(self) -> str:
         self.postgres = PostgresServer.start()
         self._stack.callback(self.postgres.stop)
         return self.postgres.create_database()
+
+    def _wait_for_standby(self) -> None:
+        log = self.system.log
+        until(lambda: "pipeline_stands_by" in log.read_text(), START_SECONDS, lambda: "nobody stands by")
+
+    def kill(self) -> None:
+        """Kill everything."""
+        self.running = False
+        self.system.kill_everything()
+
+    def start(self) -> None:
+        """Start the system again; returns when it is ready."""
+        began = time.monotonic()
+        self.system.launch()
+        self.running = True
+        self.system.wait_ready()
+        self.cold_starts.append(time.monotonic() - began)
 
     def _stop_system(self) -> None:
         try:

@@ -43,6 +43,15 @@ def test_parking_twice_keeps_one(metabase: Metabase) -> None:
     assert waiting(metabase) == ["a", "b", "c"]
 
 
+def test_what_is_withdrawn_is_parked_no_more(metabase: Metabase) -> None:
+    park(metabase, "a", "b", "c")
+    park(metabase, "a", arn=OTHER_ARN)
+    metabase.queue.withdraw(TOPIC_ARN, ["a", "c", "never-parked"])
+    metabase.queue.withdraw(TOPIC_ARN, [])
+    assert waiting(metabase) == ["b"]
+    assert waiting(metabase, OTHER_ARN) == ["a"]
+
+
 def test_only_what_is_due_is_taken_and_taking_takes_nothing_away(metabase: Metabase) -> None:
     park(metabase, "later", due_at_ns=200)
     park(metabase, "now", due_at_ns=50)
@@ -148,6 +157,28 @@ def test_what_waits_behind_a_failing_topic_counts_its_failures_since_then(metaba
     assert [each.event_id for each in expired] == ["first"]
     metabase.queue.report(TopicHealth(TOPIC_ARN))
     assert metabase.queue.expire(TOPIC_ARN, parked_before_ns=0, more_attempts_than=1, limit=10) == []
+
+
+def test_what_was_never_tried_itself_dies_of_the_last_failure_of_its_topic(metabase: Metabase) -> None:
+    park(metabase, "tried")
+    metabase.queue.park([message("behind")], due_at_ns=0, attempts=0, reason="behind others that wait")
+    metabase.queue.report(TopicHealth(TOPIC_ARN, failures=4, retry_at_ns=0, reason="refused"))
+    metabase.queue.expire(TOPIC_ARN, parked_before_ns=0, more_attempts_than=3, limit=10)
+    assert {each.message.event_id: each.reason for each in metabase.queue.letters(Letters(), 10)} == {
+        "tried": "max_retries reached: HTTP 503",
+        "behind": "max_retries reached: refused",
+    }
+
+
+def test_what_was_never_tried_keeps_its_own_reason_where_its_topic_has_none(metabase: Metabase) -> None:
+    for health in (TopicHealth(TOPIC_ARN), TopicHealth(TOPIC_ARN, failures=1)):
+        metabase.queue.report(health)
+        metabase.queue.park([message("behind")], due_at_ns=0, attempts=0, reason="behind others that wait")
+        later = time.time_ns() + 10**12
+        metabase.queue.expire(TOPIC_ARN, parked_before_ns=later, more_attempts_than=None, limit=10)
+        (letter,) = metabase.queue.letters(Letters(), 10)
+        assert letter.reason == "time_to_live is over: behind others that wait"
+        metabase.queue.purge([letter.id])
 
 
 def test_expiry_takes_no_more_than_it_is_asked_to_and_none_of_other_topics(metabase: Metabase) -> None:

@@ -31,6 +31,7 @@ _runs = count()
 
 topics = st.sampled_from([0, 0, 0, 1])
 events = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True)
+reasons = st.sampled_from(["", "down"])
 times = st.integers(0, 5)
 oldest_counts = st.sampled_from([0, 0, 0, 1, 2, 6])
 picked = st.lists(st.integers(0, 7), max_size=4, unique=True)
@@ -59,6 +60,12 @@ class Model:
 
     def failures(self, arn: str) -> int:
         return self.health[arn].failures if arn in self.health else 0
+
+    def why(self, event: Event) -> str:
+        """The last failure: the topic's, of a message that was never tried itself."""
+        waiting = self.parked[event]
+        of_topic = "" if waiting.attempts or event[0] not in self.health else self.health[event[0]].reason
+        return of_topic or waiting.reason
 
     def count(self, what: str, arn: str) -> None:
         self.counts[what, arn] = self.counts.get((what, arn), 0) + 1
@@ -102,9 +109,9 @@ class QueueMachine(RuleBasedStateMachine):
         for each in ids:
             self.model.bury((arn, each), "refused")
 
-    @rule(topic=topics, failures=st.sampled_from([0, 1, 3, 4]), retry_at_ns=times)
-    def report(self, topic: int, failures: int, retry_at_ns: int) -> None:
-        health = TopicHealth(self.arns[topic], failures, retry_at_ns, "down")
+    @rule(topic=topics, failures=st.sampled_from([0, 1, 3, 4]), retry_at_ns=times, reason=reasons)
+    def report(self, topic: int, failures: int, retry_at_ns: int, reason: str) -> None:
+        health = TopicHealth(self.arns[topic], failures, retry_at_ns, reason)
         self.queue.report(health)
         self.model.health.pop(self.arns[topic], None)
         if failures:
@@ -154,9 +161,9 @@ class QueueMachine(RuleBasedStateMachine):
         for event, each in self.model.of(arn):
             tried = max(each.attempts, self.model.failures(arn) - each.failures_when_parked)
             if each.parked_at_ns < before_ns:
-                expected[event] = f"time_to_live is over: {each.reason}"
+                expected[event] = f"time_to_live is over: {self.model.why(event)}"
             elif most is not None and tried > most:
-                expected[event] = f"max_retries reached: {each.reason}"
+                expected[event] = f"max_retries reached: {self.model.why(event)}"
         moved = self.queue.expire(arn, parked_before_ns=before_ns, more_attempts_than=most, limit=limit)
         found = {(each.topic_arn, each.event_id) for each in moved}
         assert found <= expected.keys()

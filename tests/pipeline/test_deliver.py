@@ -1,5 +1,6 @@
 """Delivery of a slice and of parked messages, without Spark around it."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -10,12 +11,14 @@ from bucketwire.config import PipelineSettings
 from bucketwire.errors import Unavailable
 from bucketwire.event.message import Message
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Slice, TopicHealth
+from bucketwire.metabase.values import Letters, Slice, TopicHealth
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
+from bucketwire.publish.base import Outcome, Rejected
 from factories import topic
 from services.http_endpoint import HttpEndpoint, Mode
+from wire import until as wait_until
 
 FAR_NS = 10**19 // 2
 
@@ -25,6 +28,10 @@ def worker(settings: PipelineSettings, metabase: Metabase) -> Iterator[Worker]:
     made = make_worker(settings, metabase)
     yield made
     made.threads.shutdown()
+
+
+def until(condition: Callable[[], object]) -> None:
+    wait_until(lambda: bool(condition()), 30, lambda: "it did not happen in time")
 
 
 def all_changes(metabase: Metabase) -> list[bytes]:
@@ -86,6 +93,66 @@ def test_what_was_only_parked_is_not_taken_for_delivered(
     fresh.receipts.read()
     assert SliceDelivery(fresh).run(all_changes(metabase)).delivered == 3
     fresh.threads.shutdown()
+
+
+def test_a_late_answer_still_counts_and_nothing_is_sent_twice(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode, endpoint.delay_seconds = Mode.SLOW, 1.5
+    write(3)
+    tally = SliceDelivery(worker).run(all_changes(metabase))
+    assert (tally.delivered, tally.parked) == (0, 3), "the batch has not waited"
+    assert redeliver_topics(worker, metabase.queue.due_topics(time.time_ns())).messages == 0
+    until(lambda: not worker.late)
+    assert metabase.queue.pending(arn, after=0, limit=10) == []
+    assert endpoint.attempts == 3
+    assert metabase.queue.unhealthy()[arn].reason == "answers slowly"
+
+
+def test_a_call_that_fails_late_leaves_its_messages_to_the_retries(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode = Mode.HANG
+    write(3)
+    assert SliceDelivery(worker).run(all_changes(metabase)).parked == 3
+    endpoint.mode = Mode.REFUSE  # ends the connections that hang
+    until(lambda: not worker.late)
+    assert len(metabase.queue.pending(arn, after=0, limit=10)) == 3
+    assert metabase.queue.unhealthy()[arn].failures == 1
+
+
+def test_what_is_refused_late_becomes_a_dead_letter(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    publisher = worker.publishers.get(worker.router.topic(arn) or topic())
+    release = threading.Event()
+
+    def refuse(messages: Sequence[Message], _: float) -> list[Outcome]:
+        assert release.wait(30)
+        return [Rejected("HTTP 410")] * len(messages)
+
+    publisher.publish = refuse  # type: ignore[method-assign]
+    write(2)
+    assert SliceDelivery(worker).run(all_changes(metabase)).parked == 2
+    release.set()
+    until(lambda: not worker.late)
+    assert metabase.queue.pending(arn, after=0, limit=10) == []
+    assert [letter.reason for letter in metabase.queue.letters(Letters(), 10)] == ["HTTP 410"] * 2
 
 
 def test_an_unhealthy_topic_is_not_called(

@@ -12,7 +12,7 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Letters, Slice, TopicHealth
 from bucketwire.metrics import PUBLISH_CRITICAL
 from bucketwire.pipeline.deliver import SliceDelivery
-from bucketwire.pipeline.redeliver import redeliver_topics
+from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
 from services.http_endpoint import HttpEndpoint, Mode
 
@@ -145,11 +145,12 @@ def test_an_alarm_is_raised_once_behind_the_ladder_and_the_retries_go_on(
     endpoint.mode = Mode.REFUSE
     write(1)
     deliver(worker, metabase)
-    raised = PUBLISH_CRITICAL._value.get()
+    counter = PUBLISH_CRITICAL.labels(arn)._value
+    raised = counter.get()
     for _ in range(6):
         time.sleep(0.2)  # the pause of the message
         fail_once_more(worker, metabase, arn)
-    assert PUBLISH_CRITICAL._value.get() == raised + 1
+    assert counter.get() == raised + 1
     (alert,) = other_endpoint.events()
     assert alert.decoded == {
         "event": "bucket_eventing_publish_critical",
@@ -158,6 +159,36 @@ def test_an_alarm_is_raised_once_behind_the_ladder_and_the_retries_go_on(
         "reason": "HTTP 503",
     }
     assert endpoint.attempts == 7
+
+
+def test_the_last_failure_can_be_read_while_the_topic_is_tried_again(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode = Mode.REFUSE
+    write(1)
+    deliver(worker, metabase)
+    failed = metabase.queue.unhealthy()[arn]
+    TopicDrain(worker, arn, failed).claim()
+    claimed = metabase.queue.unhealthy()[arn]
+    assert (claimed.reason, claimed.failures) == ("HTTP 503", failed.failures)
+    assert claimed.retry_at_ns > failed.retry_at_ns
+
+
+def test_what_came_behind_a_dead_topic_dies_of_what_the_topic_died_of(
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    arn = subscribe(endpoint.url, max_retries="1", retry_sleep_duration="0")
+    endpoint.mode = Mode.REFUSE
+    write(1)
+    deliver(worker, metabase)
+    write(3, first=1)
+    deliver(worker, metabase)
+    for _ in range(3):
+        if arn in metabase.queue.due_topics(2**62):
+            time.sleep(0.2)  # the pause of a message that was tried
+            fail_once_more(worker, metabase, arn)
+    assert reasons(metabase) == ["max_retries reached: HTTP 503"] * 4
 
 
 def test_an_ordered_topic_gets_its_messages_in_the_order_of_their_commits_through_an_outage(

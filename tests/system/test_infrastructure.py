@@ -12,6 +12,8 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from bucketwire.config import CONSUMER
+from bucketwire.metabase import open_metabase
 from services.http_endpoint import HttpEndpoint
 from wire import PROGRAM, System, children, command_line, descendants, until
 
@@ -74,15 +76,34 @@ def test_with_a_standby_a_killed_pipeline_is_missed_for_seconds_only(
 ) -> None:
     with System(tmp_path, standby=True) as system:
         system.subscribe("warm", "warm", endpoint.url)
-        until(lambda: "pipeline_stands_by" in system.log.read_text(), PATIENCE_SECONDS, system.log.read_text)
         for number in range(2):
+            wait_for_standby(system, number + 1)
             wait_for(endpoint, put(system, "warm", f"before-{number}"))
-            at_work = [
-                pid for pid in children(system.supervisor) if "bucketwire pipeline" in command_line(pid)
-            ]
-            for pid in at_work[:1]:
-                os.kill(pid, signal.SIGKILL)
+            both, at_work = pipelines(system), lease_holder(system)
+            os.kill(both[at_work], signal.SIGKILL)
             wait_for(endpoint, put(system, "warm", f"after-{number}"))
+            assert {lease_holder(system)} == both.keys() - {at_work}
+
+
+def wait_for_standby(system: System, number: int) -> None:
+    """Wait until so many pipelines have stood by since the system was started."""
+    log = system.log.read_text
+    until(lambda: log().count("pipeline_stands_by") >= number, PATIENCE_SECONDS, log)
+
+
+def pipelines(system: System) -> dict[str, int]:
+    """The processes of the pipelines, by the names in which they take the lease."""
+    found = {pid: command_line(pid).partition(" --holder ")[2] for pid in children(system.supervisor)}
+    return {words.split()[0]: pid for pid, words in found.items() if words}
+
+
+def lease_holder(system: System) -> str:
+    """The name of the pipeline at work."""
+    metabase = open_metabase(f"sqlite:///{system.folder}/data/metabase.db")
+    try:
+        return metabase.cursors.holder(CONSUMER) or "nobody"
+    finally:
+        metabase.close()
 
 
 def test_a_killed_worker_and_lost_scratch_files_lose_no_event(

@@ -32,6 +32,7 @@ from bucketwire.config import PipelineSettings
 @system_name_option
 @delivery_options
 @supervised_option
+@click.option("--holder", default="", hidden=True)
 def pipeline(
     data: Path,
     dialect: str,
@@ -40,6 +41,7 @@ def pipeline(
     system_uuid: str | None,
     system_name: str | None,
     delivery: Delivery,
+    holder: str,
     *,
     supervised: bool,
 ) -> None:
@@ -65,6 +67,7 @@ def pipeline(
             queue_limit_bytes=delivery.queue_limit_bytes,
             queue_policy=delivery.queue_policy or "",
             alert_url=delivery.alert_url or "",
+            holder=holder,
             forbid_private_endpoints=delivery.forbid_private_endpoints,
         )
     )

@@ -3,6 +3,9 @@
 Each part leads a process group of its own, so that Ctrl-C reaches the supervisor alone and a part can
 be ended with all its children. A part holds the reading end of a pipe as its standard input: when the
 supervisor is gone, however it went, the pipe closes and the part stops by itself.
+
+Each part is watched by a thread of its own: what has to be done before a start or after a death may block, as
+when a database is away, and the other parts are watched all the same.
 """
 
 import os
@@ -19,17 +22,30 @@ from bucketwire.errors import BucketwireError
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 10.0
-STEADY_SECONDS = 60.0
+STEADY_SECONDS = LONGEST_DELAY_SECONDS
+"""A part that has run for so long came up, and is started again without a long wait. One that dies again and
+again after that is not started more often than one that never comes up."""
 STOP_SECONDS = 3.5
+_LOOK_EVERY_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a part: its command, and what to do when it has died, and all its children with it."""
+
+    command: Sequence[str]
+    after_death: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the system: its name and the command that runs it."""
+    """A part of the system: its name, and what is asked before each start of it.
+
+    When that raises `BucketwireError` or `OSError` the start is put off.
+    """
 
     name: str
-    command: Sequence[str]
-    before_start: Callable[[], None] = lambda: None
+    prepare: Callable[[], Start]
 
 
 @dataclass(slots=True)
@@ -38,8 +54,6 @@ class _Run:
 
     part: Part
     process: subprocess.Popen[bytes] | None = None
-    started_at: float = 0.0
-    start_at: float = 0.0
     deaths: int = 0
 
 
@@ -56,57 +70,80 @@ class Supervisor:
     def run(self) -> None:
         """Start the parts and watch them; returns when `stop` is set and all of them have ended."""
         self._runs = [_Run(part) for part in self.parts]
+        threads = [
+            threading.Thread(target=self._keep, args=(run,), name=run.part.name, daemon=True)
+            for run in self._runs
+        ]
+        for thread in threads:
+            thread.start()
+        self.stop.wait()
+        ends = time.monotonic() + STOP_SECONDS + 1.0
+        for thread in threads:  # one that still waits for a database has no process, and ends with us
+            thread.join(max(0.0, ends - time.monotonic()))
+
+    def _keep(self, run: _Run) -> None:
+        """Start the part and wait for its death, again and again."""
         try:
             while not self.stop.is_set():
-                for run in self._runs:
-                    self._tend(run)
-                self.stop.wait(0.1)
+                if (end := self._live(run)) is not None:
+                    self._pause(run, end)
         finally:
-            self._end_all()
+            self.stop.set()  # a part that nobody watches any more must not pass for one that runs
 
-    def _tend(self, run: _Run) -> None:
-        now = time.monotonic()
-        if run.process is None:
-            if now >= run.start_at:
-                self._start(run, now)
-            return
-        if (code := run.process.poll()) is not None:
-            _bury(run.process)
-            run.process = None
-            run.deaths = 0 if now - run.started_at > STEADY_SECONDS else run.deaths + 1
-            self._put_off(run, now, f"stopped ({_describe(code)})")
-
-    def _put_off(self, run: _Run, now: float, why: str) -> None:
-        delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** max(0, run.deaths - 1))
-        run.start_at = now + delay
-        self.say(f"{run.part.name} {why}: starting it again in {delay:g} s")
-
-    def _start(self, run: _Run, now: float) -> None:
+    def _live(self, run: _Run) -> str | None:
+        """One life of the part: how it ended, None when it was stopped."""
         try:
-            run.part.before_start()
-        except BucketwireError as error:
+            start = run.part.prepare()
+            if self.stop.is_set():
+                return None
+            run.process = self._open(start)
+        except (BucketwireError, OSError) as error:
             run.deaths += 1
-            self._put_off(run, now, f"cannot start ({error})")
-            return
-        run.process = subprocess.Popen(  # noqa: S603 - our own command
-            run.part.command,
+            return f"cannot start ({error})"
+        began = time.monotonic()
+        code = self._wait(run.process)
+        _bury(run.process)
+        run.process = None
+        if code is None:
+            return None
+        run.deaths = 1 if time.monotonic() - began > STEADY_SECONDS else run.deaths + 1
+        self._settle(run.part, start)
+        return f"stopped ({_describe(code)})"
+
+    def _open(self, start: Start) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - our own command
+            start.command,
             stdin=subprocess.PIPE,
             env=dict(self.environment),
             start_new_session=True,
         )
-        run.started_at = now
 
-    def _end_all(self) -> None:
-        running = [run.process for run in self._runs if run.process is not None]
-        for process in running:
-            process.terminate()
-        ends = time.monotonic() + STOP_SECONDS
-        for process in running:
-            try:
-                process.wait(max(0.0, ends - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                self.say("a part did not stop in time: ending it")
-            _bury(process)
+    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+        """The exit code of a process that has died by itself; None when it had to stop, and has."""
+        while (code := process.poll()) is None:
+            if self.stop.wait(_LOOK_EVERY_SECONDS):
+                self._end(process)
+                return None
+        return code
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.say("a part did not stop in time: ending it")
+
+    def _settle(self, part: Part, start: Start) -> None:
+        try:
+            start.after_death()
+        except (BucketwireError, OSError) as error:
+            self.say(f"the end of {part.name} is not settled ({error})")
+
+    def _pause(self, run: _Run, end: str) -> None:
+        doublings = min(run.deaths - 1, 10)
+        delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2**doublings)
+        self.say(f"{run.part.name} {end}: starting it again in {delay:g} s")
+        self.stop.wait(delay)
 
 
 def stop_with_supervisor() -> None:

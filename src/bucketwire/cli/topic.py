@@ -16,6 +16,7 @@ from bucketwire.errors import Conflict, InvalidRequest, NotFound
 from bucketwire.event.arn import parse_topic_arn
 from bucketwire.event.topic import Topic
 from bucketwire.metabase.base import Metabase, Queue, Topics
+from bucketwire.metabase.queued import breaker
 from bucketwire.metabase.values import Parked, QueueStats
 from bucketwire.metainfo.all_topics import all_topics
 from bucketwire.metainfo.topic_view import shown_attributes
@@ -231,14 +232,8 @@ def _queue_stats(line: QueueStats, now_ns: int) -> dict[str, Any]:
         "failures": line.failures,
         "last_error": line.reason or None,
         "next_attempt_at": shown_time(line.retry_at_ns) if line.retry_at_ns > now_ns else None,
-        "breaker": _breaker(line, now_ns),
+        "breaker": breaker(line, now_ns),
     }
-
-
-def _breaker(line: QueueStats, now_ns: int) -> str:
-    if not line.failures:
-        return "closed"
-    return "open" if line.retry_at_ns > now_ns else "probing"
 
 
 def _stats_row(each: dict[str, Any]) -> str:

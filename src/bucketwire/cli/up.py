@@ -42,12 +42,13 @@ from bucketwire.cli.options import (
     tls_key_option,
     trusted_proxies_option,
 )
-from bucketwire.cli.supervise import Part, Supervisor
-from bucketwire.config import CONSUMER
+from bucketwire.cli.pipelines import Pipelines
+from bucketwire.cli.supervise import Part, Start, Supervisor
 from bucketwire.errors import ConfigError
 from bucketwire.event.arn import PubsubArn, TopicArn
 from bucketwire.event.dialect import Dialect, dialect_named
-from bucketwire.metabase import open_metabase
+
+LEAST_FREE_BYTES = 32_000_000
 
 _FIRST_EVENT = """
 Your first event. In a second terminal:
@@ -124,6 +125,7 @@ def up(
     port = port or free_port(host)
     _check_port(host, port)
     lock = _lock(data)
+    _check_room(data)
     root, generated = root_credentials(data, root_access_key or None, root_secret_key or None)
     url = metabase_url(metabase, data)
     where = [
@@ -138,22 +140,21 @@ def up(
         *("--test-events", test_events),
         *(("--allow-secrets-in-cleartext",) if allow_secrets_in_cleartext else ()),
     ]
+    gateway = Start(
+        _command(
+            "gateway",
+            *("--host", host, "--port", str(port), "--region", region),
+            *_given("--domain", domain),
+            *("--housekeeping-seconds", str(housekeeping_seconds)),
+            *("--retention-hours", str(retention_hours)),
+            *safety,
+            *where,
+        )
+    )
     supervisor = Supervisor(
         [
-            Part(
-                "gateway",
-                _command(
-                    "gateway",
-                    *("--host", host, "--port", str(port), "--region", region),
-                    *_given("--domain", domain),
-                    *("--housekeeping-seconds", str(housekeeping_seconds)),
-                    *("--retention-hours", str(retention_hours)),
-                    *safety,
-                    *where,
-                ),
-            ),
-            Part("pipeline", _command("pipeline", *where), before_start=lambda: _not_yet_ready(url)),
-            *([Part("standby", _command("pipeline", *where))] if standby else []),
+            Part("gateway", lambda: gateway),
+            *Pipelines(url, data, _command("pipeline", *where), stop).parts(standby=standby),
         ],
         {**_environment(data, url), **delivery.environment()},
         _say,
@@ -209,6 +210,16 @@ def _lock(data: Path) -> IO[str]:
     return file
 
 
+def _check_room(data: Path) -> None:
+    """A server cannot start on a full disk: it would die over and over, each time of something else."""
+    free = shutil.disk_usage(data).free
+    if free < LEAST_FREE_BYTES:
+        raise ConfigError(
+            f"the disk of {data} is full ({free // 1_000} kB are free, a start needs "
+            f"{LEAST_FREE_BYTES // 1_000} kB): make room, or choose another folder with --data"
+        )
+
+
 def _check_port(host: str, port: int) -> None:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -218,16 +229,6 @@ def _check_port(host: str, port: int) -> None:
             raise ConfigError(
                 f"cannot listen on {host}:{port} ({error.strerror}): choose another with --host and --port"
             ) from None
-
-
-def _not_yet_ready(url: str) -> None:
-    """A pipeline that starts is not alive yet, however recently the last one was."""
-    metabase = open_metabase(url)
-    try:
-        if (offset := metabase.cursors.load(CONSUMER)) is not None:
-            metabase.cursors.save(CONSUMER, offset, alive_at_ns=0)
-    finally:
-        metabase.close()
 
 
 def _greet(root: Credentials, *, generated: bool, data: Path) -> None:

@@ -12,7 +12,11 @@ from prometheus_client.registry import Collector
 from bucketwire.config import CONSUMER
 from bucketwire.gateway.retention import pipeline_lag
 from bucketwire.metabase.base import Metabase, Queue
+from bucketwire.metabase.queued import breaker
 from bucketwire.metabase.values import QueueStats
+from bucketwire.metric_files import reserve_metric_files
+
+reserve_metric_files()
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -83,7 +87,7 @@ def _values(line: QueueStats, now_ns: int) -> tuple[float, ...]:
     """In the order of `_TOPIC_GAUGES`."""
     oldest_seconds = max(0.0, (now_ns - line.oldest_at_ns) / 1e9) if line.entries else 0.0
     counted = (line.entries, line.size_bytes, oldest_seconds, line.attempts)
-    return (*counted, line.failures, int(line.failures > 0))
+    return (*counted, line.failures, int(breaker(line, now_ns) != "closed"))
 
 
 def _letters(queue: Queue) -> Iterator[Metric]:

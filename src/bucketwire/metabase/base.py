@@ -377,13 +377,18 @@ class Queue(Protocol):
         """Write what became of messages that were taken. Calling it twice is harmless."""
         ...
 
+    def withdraw(self, topic_arn: str, event_ids: Sequence[str]) -> None:
+        """These messages need no further attempt: they are parked no more. Unknown ones are passed over."""
+        ...
+
     def expire(
         self, topic_arn: str, *, parked_before_ns: int, more_attempts_than: int | None, limit: int
     ) -> list[Message]:
         """Move up to `limit` parked messages of the topic to the dead letters; those that were moved.
 
         Which: parked before that time (time_to_live is over), or with more attempts (max_retries reached).
-        What waits behind a topic that fails counts the topic's failures since it was parked as its own.
+        What waits behind a topic that fails counts the topic's failures since it was parked as its own, and
+        its reason is the topic's, if it was never tried itself.
         """
         ...
 

@@ -12,7 +12,8 @@ encode_message = msgspec.msgpack.Encoder().encode
 decode_message = msgspec.msgpack.Decoder(Message).decode
 
 EXPIRED = {True: "time_to_live is over: ", False: "max_retries reached: "}
-"""Why a message was buried, by whether it was too old; its last failure follows."""
+"""Why a message was buried, by whether it was too old; its last failure follows, or the topic's if it was
+never tried itself."""
 REDRIVEN = "taken from the dead letters"
 NO_LIMIT = 2**31 - 1
 
@@ -43,6 +44,13 @@ def queue_stats(waiting: Iterable[Any], unhealthy: dict[str, TopicHealth]) -> li
         _line(lines.get(arn, (arn, 0, 0, 0, 0)), unhealthy.get(arn, TopicHealth(arn)))
         for arn in sorted({*lines, *unhealthy})
     ]
+
+
+def breaker(line: QueueStats, now_ns: int) -> str:
+    """`closed`, `open` or `probing`. When nothing waits, nothing is probed: the next one is tried at once."""
+    if not line.failures or not (line.entries or line.retry_at_ns > now_ns):
+        return "closed"
+    return "open" if line.retry_at_ns > now_ns else "probing"
 
 
 def _line(row: Any, health: TopicHealth) -> QueueStats:

@@ -12,7 +12,7 @@ from bucketwire.event.message import Message
 from bucketwire.event.topic import ENDPOINT, Topic
 from bucketwire.log import get_logger
 from bucketwire.metabase.values import TopicHealth
-from bucketwire.metrics import PUBLISH_CRITICAL
+from bucketwire.metrics import count_critical
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered
 from bucketwire.publish.connections import Connections
@@ -25,7 +25,7 @@ log = get_logger("pipeline")
 
 def raise_alarm(health: TopicHealth, alert_url: str) -> None:
     """Raise it; a call that does not reach the operator is logged, no more."""
-    PUBLISH_CRITICAL.inc()
+    count_critical(health.topic_arn)
     log.critical(EVENT, topic=health.topic_arn, failures=health.failures, reason=health.reason)
     if alert_url:
         _call(health, alert_url)

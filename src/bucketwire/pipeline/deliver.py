@@ -28,6 +28,7 @@ from bucketwire.log import logs_json
 from bucketwire.metabase.base import Queue
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.metainfo.routing import Address
+from bucketwire.pipeline.attempt import LONGEST_WAIT_SECONDS, Attempt, first_failure, later_ns
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.patience import pause_after
 from bucketwire.pipeline.worker import Worker, open_worker
@@ -39,7 +40,6 @@ MESSAGES_AT_ONCE = 1_000
 MESSAGES_A_CALL = 500
 PACE_SECONDS = 0.0005
 """A message's share of time, in a large batch: a destination that takes longer is served by the retries."""
-LONGEST_WAIT_SECONDS = 3_600.0
 
 Batches = Iterator[pa.RecordBatch]
 SUMMARY = "delivered long, parked long, buried long"
@@ -99,7 +99,8 @@ class SliceDelivery:
             under_way = self._worker.threads.submit(self._dispatch, groups)
         if under_way is not None:
             tally += under_way.result()
-        self._worker.publishers.shrink()
+        if not self._worker.late:
+            self._worker.publishers.shrink()
         tally.count()
         if tally.messages:
             log.info("slice_delivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried)
@@ -153,21 +154,28 @@ class SliceDelivery:
         try:
             publisher = self._worker.publishers.get(topic)
         except ConfigError as error:  # the owner or the operator can mend it
-            self._queue.report(_first_failure(topic, Retry(str(error)), RetryPolicy()))
+            self._queue.report(first_failure(topic, Retry(str(error)), RetryPolicy()))
             return self._park_behind(messages, str(error))
         policy = policy_of(topic, self._worker.retry_policy)
         started = time.monotonic()
         tally = Tally()
         for first in range(0, len(messages), MESSAGES_A_CALL):
             call = messages[first : first + MESSAGES_A_CALL]
-            found = sort_outcomes(call, publisher.publish(call, self._deadline_seconds), time.time_ns())
+            attempt = Attempt(self._worker, topic, publisher, call)
+            outcomes = attempt.outcomes(self._deadline_seconds + len(call) * PACE_SECONDS)
+            if outcomes is None:
+                attempt.let_go(f"no answer within {self._deadline_seconds:g} s")
+                self._slow.add(topic.arn)
+                rest = messages[first + MESSAGES_A_CALL :]
+                return tally + Tally(parked=len(call)) + self._park_behind(rest)
+            found = sort_outcomes(call, outcomes, time.time_ns())
             failed = found.held_up if topic.ordered else found.failed
             self._write_down(found, policy, in_order=failed is not None)
             self._worker.receipts.note(found.delivered)
             tally += found.tally()
             if failed is not None:
                 log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
-                self._queue.report(_first_failure(topic, failed, policy))
+                self._queue.report(first_failure(topic, failed, policy))
             if failed is not None or self._is_slow(time.monotonic() - started, tally.delivered):
                 self._slow.add(topic.arn)
                 rest = messages[first + MESSAGES_A_CALL :]
@@ -184,7 +192,7 @@ class SliceDelivery:
                 self._queue.park(messages, due_at_ns=0, attempts=1, reason=retry.reason)
                 continue
             wait = min(max(retry.after_seconds or 0.0, policy.delay_seconds(1)), LONGEST_WAIT_SECONDS)
-            self._queue.park(messages, due_at_ns=_later_ns(wait), attempts=1, reason=retry.reason)
+            self._queue.park(messages, due_at_ns=later_ns(wait), attempts=1, reason=retry.reason)
         for reason, messages in found.rejected.items():
             self._queue.bury(messages, reason)
 
@@ -214,12 +222,3 @@ def _changes(batches: Batches) -> Iterator[bytes]:
     for batch in batches:
         for lines in batch.column(0).to_pylist():
             yield from lines.split(b"\n")
-
-
-def _first_failure(topic: Topic, failed: Retry, policy: RetryPolicy) -> TopicHealth:
-    wait = min(max(policy.delay_seconds(1), failed.after_seconds or 0.0), LONGEST_WAIT_SECONDS)
-    return TopicHealth(topic.arn, 1, _later_ns(wait), failed.reason)
-
-
-def _later_ns(seconds: float) -> int:
-    return time.time_ns() + int(seconds * 1e9)

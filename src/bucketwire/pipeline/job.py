@@ -13,6 +13,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -55,7 +56,7 @@ def run(settings: PipelineSettings) -> None:
     session = open_session(settings)
     try:
         queries = start_queries(session, settings)
-        if lease.wait(stopping):
+        if lease.wait(stopping, partial(_check, queries)):
             log.info("pipeline_started", master=settings.master)
             _watch(queries, stopping, lease)
             finish_batches(queries, settings)
@@ -124,10 +125,15 @@ def _watch(queries: Sequence[StreamingQuery], stopping: Event, lease: Lease) -> 
     while not stopping.wait(LOOK_EVERY_SECONDS) and os.getppid() == parent:
         if lease.is_lost():
             raise Unavailable("another pipeline has taken over")
-        for query in queries:
-            # A query whose thread dies in its own cleaning up stays active for ever.
-            if not query.isActive or query.exception() is not None:
-                raise Unavailable(f"the query {query.name} has ended: {_cause(query)}")
+        _check(queries)
+
+
+def _check(queries: Sequence[StreamingQuery]) -> None:
+    """Raise `Unavailable` if one of them has ended."""
+    for query in queries:
+        # A query whose thread dies in its own cleaning up stays active for ever.
+        if not query.isActive or query.exception() is not None:
+            raise Unavailable(f"the query {query.name} has ended: {_cause(query)}")
 
 
 def _cause(query: StreamingQuery) -> str:

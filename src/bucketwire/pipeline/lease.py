@@ -10,6 +10,7 @@ before it noticed may be done twice; its cursor is not saved any more. If nobody
 
 import secrets
 import socket
+from collections.abc import Callable
 from threading import Event, Thread
 
 from bucketwire.config import CONSUMER
@@ -19,7 +20,7 @@ from bucketwire.metabase.base import Cursors
 
 SECONDS = 5.0
 KEEP_EVERY_SECONDS = 1.0
-LOOK_EVERY_SECONDS = 0.5
+LOOK_EVERY_SECONDS = 0.2
 
 log = get_logger("pipeline")
 
@@ -39,8 +40,11 @@ class Lease:
         self._released = Event()
         self._thread = Thread(target=self._keep, name="lease", daemon=True)
 
-    def wait(self, stopping: Event) -> bool:
-        """Block until the lease is ours; false when the wait was ended by `stopping`."""
+    def wait(self, stopping: Event, look: Callable[[], None] = lambda: None) -> bool:
+        """Block until the lease is ours; false when the wait was ended by `stopping`.
+
+        `look` is called now and then; what it raises ends the wait.
+        """
         told = False
         while not self._took():
             if not told:
@@ -48,6 +52,7 @@ class Lease:
                 told = True
             if stopping.wait(LOOK_EVERY_SECONDS):
                 return False
+            look()
         self._thread.start()
         return True
 

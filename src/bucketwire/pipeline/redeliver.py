@@ -25,7 +25,8 @@ from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Parked, Settlement, TopicHealth
 from bucketwire.pipeline.alarm import raise_alarm
-from bucketwire.pipeline.deliver import LONGEST_WAIT_SECONDS, Batches, summary
+from bucketwire.pipeline.attempt import LONGEST_WAIT_SECONDS
+from bucketwire.pipeline.deliver import Batches, summary
 from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.patience import pause_after
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options

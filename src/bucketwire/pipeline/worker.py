@@ -26,6 +26,8 @@ from bucketwire.publish.publishers import Publishers
 
 THREADS = 64
 """Topics that are published to at once."""
+ATTEMPT_THREADS = 256
+"""Calls of publishers at once; most of them wait for a destination that hangs."""
 DRAIN_THREADS = 256
 """Topics whose parked messages are tried at once; most of them wait for a destination that hangs."""
 
@@ -39,11 +41,15 @@ class Worker:
     router: Router
     publishers: Publishers
     threads: ThreadPoolExecutor
+    attempts: ThreadPoolExecutor
+    """Calls of publishers, which may outlive the task that began them."""
     drain_publishers: Publishers
     """Apart from the others: a drain may outlive the task that began it."""
     drain_threads: ThreadPoolExecutor
     full: FullTopics
     receipts: Receipts
+    late: set[Future[Any]] = field(default_factory=set)
+    """Calls that no batch waits for any more: their publishers must stay open."""
     drains: dict[Future[Any], str] = field(default_factory=dict)
     """Those under way with their topics, also of earlier tasks: their publishers must stay open."""
 
@@ -87,6 +93,7 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         router=Router(metabase.rules, metabase.topics, _installation(settings, metabase)),
         publishers=Publishers(open_publisher, connections),
         threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
+        attempts=ThreadPoolExecutor(ATTEMPT_THREADS, thread_name_prefix="attempt"),
         drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
         full=FullTopics(metabase.queue, metabase.topics.get, queue_limits(settings)),

@@ -36,6 +36,20 @@ def test_a_fault_that_follows_too_soon_hides_the_recovery() -> None:
     assert seconds(delays(slow_until=104.0), KILLED, Injury(Kind.WAY_CUT, 103.0, 103.0)) is None
 
 
+def test_where_the_end_of_a_recovery_was_not_seen_it_is_known_how_long_it_took_at_least() -> None:
+    next_fault = Injury(Kind.WAY_CUT, 110.0, 110.0)
+    found = recoveries(delays(slow_until=120.0), [KILLED, next_fault], ends_at=130.0)[0]
+    assert (found.seconds, found.at_least_seconds) == (None, pytest.approx(9.5))
+    assert recoveries(delays(slow_until=104.0), [KILLED], 130.0)[0].at_least_seconds == pytest.approx(
+        4.0, abs=0.11
+    )
+
+
+def test_writes_that_the_next_fault_delays_are_not_put_down_to_the_one_before() -> None:
+    late = [(at, SLOW if at >= 109.8 else FAST) for at, _ in delays(slow_until=0.0)]
+    assert seconds(late, KILLED, Injury(Kind.WAY_CUT, 110.0, 112.0)) == pytest.approx(0.0, abs=0.1)
+
+
 def test_a_fault_within_another_hides_the_recovery_of_both() -> None:
     outer, inner = Injury(Kind.STOP_GATEWAY, 100.0, 103.0), Injury(Kind.STOP_WORKER, 101.0, 102.0)
     found = recoveries(delays(slow_until=0.0), [outer, inner], ends_at=130.0)

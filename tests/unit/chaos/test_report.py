@@ -22,6 +22,7 @@ GOOD = Findings(
     dead_letters=0.0,
     still_parked=0.0,
     problems=[],
+    cold_starts=[9.5, 12.0, 11.0],
 )
 LOST = replace(GOOD, verdict=Verdict(lost=[(WRITE, "films")]))
 
@@ -49,6 +50,22 @@ def test_a_run_without_findings_has_passed() -> None:
 def test_every_broken_promise_is_a_failure(findings: Findings, failure: str) -> None:
     assert failures(findings) == [failure]
     assert lines(summary(Run(7, 2.0, "sqlite", [], findings)))[-1] == "FAILED"
+
+
+def test_cold_starts_are_told_apart_from_recoveries() -> None:
+    told = summary(Run(7, 2.0, "sqlite", [], GOOD))
+    assert told["cold_starts_seconds"] == {"count": 3, "p50": 11.0, "max": 12.0}
+    assert "starts     3 cold: median  11.00 s, longest  12.00 s" in lines(told)
+    none = summary(Run(7, 2.0, "sqlite", [], replace(GOOD, cold_starts=[])))
+    assert none["cold_starts_seconds"] == {"count": 0, "p50": None, "max": None}
+
+
+def test_recoveries_that_took_longer_than_wanted_are_counted_also_where_their_end_was_not_seen() -> None:
+    injuries = [Injury(Kind.KILL_JVM, 12.0, 12.0), Injury(Kind.KILL_WORKER, 19.0, 19.0)]
+    table = summary(Run(7, 2.0, "sqlite", [], replace(GOOD, injuries=injuries)))["recovery"]
+    assert (table["kill JVM"]["over_target"], table["kill JVM"]["not_seen"]) == (1, 1)
+    assert (table["kill worker"]["over_target"], table["kill worker"]["not_seen"]) == (0, 1)
+    assert table["all"]["over_target"] == 1
 
 
 def test_what_was_lost_is_told_and_kept(tmp_path: Path) -> None:

@@ -8,9 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
-from bucketwire.cli.supervise import Part, Supervisor
+import pytest
+
+from bucketwire.cli import supervise
+from bucketwire.cli.supervise import Part, Start, Supervisor
 from bucketwire.errors import Unavailable
 
 PATIENCE_SECONDS = 20
@@ -23,8 +27,8 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def script(name: str, code: str) -> Part:
-    return Part(name, [sys.executable, "-c", code])
+def script(name: str, code: str, after_death: Callable[[], None] = lambda: None) -> Part:
+    return Part(name, lambda: Start([sys.executable, "-c", code], after_death))
 
 
 @contextmanager
@@ -81,7 +85,10 @@ def test_children_of_a_killed_part_are_ended_with_it(tmp_path: Path) -> None:
         until(lambda: not alive(grandchild))
 
 
-def test_stopping_ends_even_a_part_that_will_not_stop(tmp_path: Path) -> None:
+def test_stopping_ends_even_a_part_that_will_not_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "STOP_SECONDS", 0.2)
     ready = tmp_path / "ready"
     code = (
         "import signal, time\n"
@@ -107,8 +114,8 @@ def test_a_part_stops_when_its_supervisor_was_killed(tmp_path: Path) -> None:
     )
     outer = (
         "import os, sys\n"
-        "from bucketwire.cli.supervise import Part, Supervisor\n"
-        f"Supervisor([Part('p', [sys.executable, '-c', {inner!r}])], os.environ, print).run()"
+        "from bucketwire.cli.supervise import Part, Start, Supervisor\n"
+        f"Supervisor([Part('p', lambda: Start([sys.executable, '-c', {inner!r}]))], os.environ, print).run()"
     )
     supervisor = subprocess.Popen([sys.executable, "-c", outer])
     until(lambda: part.exists() and part.read_text() != "")
@@ -122,17 +129,79 @@ def test_a_part_stops_when_its_supervisor_was_killed(tmp_path: Path) -> None:
 def test_a_part_that_cannot_be_started_now_is_put_off_and_the_others_go_on(tmp_path: Path) -> None:
     attempts: list[float] = []
 
-    def refuse_twice() -> None:
+    def refuse_twice() -> Start:
         attempts.append(time.monotonic())
         if len(attempts) < 3:
             raise Unavailable("database or disk is full")
+        return script("late", touch(started)).prepare()
 
     started, other = tmp_path / "started", tmp_path / "other"
-    late = Part("late", script("late", touch(started)).command, before_start=refuse_twice)
-    with supervised(late, script("other", touch(other))) as (_, said):
+    with supervised(Part("late", refuse_twice), script("other", touch(other))) as (_, said):
         until(lambda: started.exists() and other.exists())
     assert len(attempts) == 3
     assert "late cannot start (database or disk is full): starting it again in 0.5 s" in said
+
+
+def test_a_part_that_has_run_well_is_started_again_soon_however_often_it_died(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervise, "STEADY_SECONDS", 0.0)
+    with supervised(script("pipeline", "raise SystemExit(1)")) as (_, said):
+        until(lambda: len(said) >= 3)
+    assert {line.rpartition("in ")[2] for line in said} == {"0.5 s"}
+
+
+def test_the_wait_has_a_limit_however_often_a_part_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "LONGEST_DELAY_SECONDS", 0.01)
+    with supervised(script("pipeline", "raise SystemExit(1)")) as (supervisor, said):
+        until(lambda: len(said) >= 1)
+        supervisor._runs[0].deaths = 5_000
+        until(lambda: len(said) >= 3)
+    assert said[-1].endswith("starting it again in 0.01 s")
+
+
+def test_each_start_may_have_another_command(tmp_path: Path) -> None:
+    names = tmp_path / "names"
+    numbers = count(1)
+
+    def prepare() -> Start:
+        code = f"import sys; open({str(names)!r}, 'a').write(sys.argv[1])"
+        return Start([sys.executable, "-c", code, str(next(numbers))])
+
+    with supervised(Part("pipeline", prepare)):
+        until(lambda: names.exists() and names.read_text().startswith("12"))
+
+
+def test_what_is_to_do_after_a_death_is_done_when_all_children_have_ended_too(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    code = (
+        "import subprocess, sys\n"
+        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(child)!r}, 'w').write(str(grandchild.pid))"
+    )
+    settled: list[bool] = []
+
+    def settle() -> None:
+        until(lambda: not alive(int(child.read_text())))
+        settled.append(True)
+
+    with supervised(script("pipeline", code, settle)):
+        until(lambda: bool(settled))
+
+
+def test_while_a_death_cannot_be_settled_the_other_parts_are_watched(tmp_path: Path) -> None:
+    back, starts = threading.Event(), tmp_path / "starts"
+
+    def settle() -> None:
+        back.wait(PATIENCE_SECONDS)
+        raise Unavailable("the database is away")
+
+    other = script("other", f"open({str(starts)!r}, 'a').write('x')")
+    with supervised(script("pipeline", "raise SystemExit(1)", settle), other) as (_, said):
+        until(lambda: starts.exists() and len(starts.read_text()) >= 2)
+        assert not [line for line in said if line.startswith("pipeline")]
+        back.set()
+        until(lambda: "the end of pipeline is not settled (the database is away)" in said)
 
 
 def touch(path: Path) -> str:

@@ -157,6 +157,15 @@ def test_stats_tell_what_waits_and_how_the_destination_does(run: Run, waiting: M
     assert "probing" in text
 
 
+def test_the_breaker_of_a_queue_that_has_expired_to_nothing_is_closed(run: Run, topics: Metabase) -> None:
+    topics.queue.report(TopicHealth(ARN, 4, 0, "HTTP 503"))
+    found = stats_of(run, ARN)
+    assert (found["breaker"], found["entries"], found["last_error"]) == ("closed", 0, "HTTP 503")
+    later_ns = time.time_ns() + 3_600_000_000_000
+    topics.queue.report(TopicHealth(ARN, 4, later_ns, "HTTP 503"))
+    assert stats_of(run, ARN)["breaker"] == "open"
+
+
 def test_stats_of_all_topics_have_idle_and_deleted_ones_too(run: Run, waiting: Metabase) -> None:
     waiting.topics.delete(ARN)
     lines = json.loads(run("topic", "stats", "--json")[1])

@@ -16,6 +16,7 @@ from bucketwire.metabase.values import Letters, TopicHealth
 from factories import TOPIC_ARN, message, new_object, origin, rule
 
 OTHER_ARN = TOPIC_ARN + "-other"
+HOUR_NS = 3_600_000_000_000
 
 
 @pytest.fixture
@@ -52,9 +53,15 @@ def test_a_topic_that_fails_shows_what_waits_and_that_it_fails(metabase: Metabas
 
 
 def test_a_topic_that_fails_with_nothing_waiting_has_no_age(metabase: Metabase) -> None:
-    metabase.queue.report(TopicHealth(TOPIC_ARN, 1, 0, "HTTP 503"))
+    metabase.queue.report(TopicHealth(TOPIC_ARN, 1, time.time_ns() + HOUR_NS, "HTTP 503"))
     assert value(metabase, "bucketwire_parked_oldest_seconds", topic=TOPIC_ARN) == 0
     assert value(metabase, "bucketwire_topic_failing", topic=TOPIC_ARN) == 1
+
+
+def test_a_topic_whose_messages_have_all_expired_does_not_fail_for_ever(metabase: Metabase) -> None:
+    metabase.queue.report(TopicHealth(TOPIC_ARN, 5, 0, "HTTP 503"))
+    assert value(metabase, "bucketwire_topic_failing", topic=TOPIC_ARN) == 0
+    assert value(metabase, "bucketwire_parked_failures", topic=TOPIC_ARN) == 5
 
 
 def test_a_topic_that_works_with_messages_waiting_does_not_fail(metabase: Metabase) -> None:

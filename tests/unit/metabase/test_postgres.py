@@ -17,8 +17,9 @@ from bucketwire.metabase.postgres.connection import Transaction
 from bucketwire.metabase.postgres.migrate import load_migrations
 from bucketwire.metabase.postgres.rows import HOUR_NS
 from bucketwire.metabase.values import Slice
-from factories import new_object, origin, rule
+from factories import TOPIC_ARN, message, new_object, origin, rule
 from services.postgres import PostgresServer
+from wire import until
 
 ALL = 1_000_000
 
@@ -242,10 +243,96 @@ def test_gateways_that_start_at_once_migrate_once(postgres_server: PostgresServe
     assert migrate(url) == (len(load_migrations()), len(load_migrations()))
 
 
-def test_a_newer_schema_is_refused_with_what_to_do(url: str) -> None:
+def test_a_newer_schema_that_only_adds_is_used_and_left_as_it_is(url: str) -> None:
     ask(url, "UPDATE schema_version SET version = 999")
+    assert migrate(url) == (999, 999)
+    opened = open_metabase(url)
+    opened.check()
+    opened.close()
+
+
+def test_a_newer_schema_that_this_version_cannot_use_is_refused_with_what_to_do(url: str) -> None:
+    ask(url, "UPDATE schema_version SET version = 999")
+    ask(url, "UPDATE oldest_schema SET version = 999")
     with pytest.raises(ConfigError, match="upgrade"):
         migrate(url)
+
+
+def next_migration(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    more = [*load_migrations(), sql]
+    monkeypatch.setattr(sys.modules[migrate.__module__], "load_migrations", lambda: more)
+
+
+def test_a_migration_steps_back_from_a_lock_so_that_writers_do_not_wait_behind_it(
+    url: str, metabase: PostgresMetabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader, such as a backup, holds the table; without stepping back, a write would wait for its end."""
+    next_migration(monkeypatch, "ALTER TABLE objects ADD COLUMN next text;")
+    with psycopg.connect(url) as backup, ThreadPoolExecutor(1) as upgrade:
+        backup.execute("SELECT count(*) FROM objects")
+        migrated = upgrade.submit(migrate, url)
+        for number in range(20):
+            put(metabase, f"key-{number}")
+        assert not migrated.done()
+        backup.rollback()
+        assert migrated.result(60)[1] == len(load_migrations()) + 1
+    assert len(keys(metabase)) == 20
+
+
+def test_a_migration_that_gets_no_lock_says_why_and_changes_nothing(
+    url: str, metabase: PostgresMetabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = load_migrations()
+    next_migration(monkeypatch, "CREATE TABLE b (x int); ALTER TABLE objects ADD COLUMN next text;")
+    monkeypatch.setattr(sys.modules[migrate.__module__], "PATIENCE_SECONDS", 0.1)
+    with psycopg.connect(url) as backup:
+        backup.execute("SELECT count(*) FROM objects")
+        with pytest.raises(Unavailable, match="such as a backup"):
+            migrate(url)
+    assert ask(url, "SELECT version FROM schema_version") == [(len(before),)]
+    assert ask(url, "SELECT to_regclass('b')") == [(None,)]
+    put(metabase)
+
+
+def test_a_write_that_waits_for_a_migration_goes_through_when_that_is_done(
+    url: str, metabase: PostgresMetabase
+) -> None:
+    put(metabase, "before")
+    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    for table in ("buckets", "objects"):
+        with psycopg.connect(url) as migration, ThreadPoolExecutor(1) as writer:
+            migration.execute(f"ALTER TABLE {table} ADD COLUMN next text")
+            written = writer.submit(put, metabase, table)
+            until(lambda: ask(url, waits) != [(0,)], 30, lambda: "the write does not wait")
+            migration.commit()
+            assert written.result(30)
+    assert keys(metabase) == ["before", "buckets", "objects"]
+
+
+def test_a_process_that_runs_goes_on_when_every_table_gets_more_columns(
+    url: str, metabase: PostgresMetabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connections have prepared statements and cached plans for the tables as they were."""
+
+    def work(name: str) -> None:
+        for number in range(12):
+            put(metabase, f"{name}-{number}")
+            metabase.objects.get("media", f"{name}-{number}")
+            metabase.buckets.get("media")
+            metabase.queue.park([message(f"{name}-{number}")], due_at_ns=0, attempts=1, reason="x")
+            metabase.queue.take(TOPIC_ARN, 1, 10)
+            metabase.queue.stats()
+            metabase.cursors.lease("pipeline", "me", 5)
+
+    work("before")
+    tables = ask(
+        url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename !~ '_[0-9]+$'"
+    )
+    sql = "".join(f"ALTER TABLE {name} ADD COLUMN next text DEFAULT 'new';" for (name,) in tables)
+    next_migration(monkeypatch, sql)
+    migrate(url)
+    work("after")
+    assert len(keys(metabase)) == 24
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(

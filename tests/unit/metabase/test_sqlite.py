@@ -131,9 +131,21 @@ def test_migrations_are_applied_once_and_schema_versions_told(file: Path) -> Non
         assert connection.execute("PRAGMA user_version").fetchone()[0] == len(load_migrations("metabase"))
 
 
-def test_a_newer_schema_is_refused_with_what_to_do(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection:
+def test_a_newer_schema_that_only_adds_is_used_and_left_as_it_is(tmp_path: Path) -> None:
+    open_metabase(f"sqlite:///{tmp_path}/metabase.db").close()
+    for name in ("metabase.db", "metabase-queue.db"):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            connection.execute("PRAGMA user_version = 999")
+    assert migrate(tmp_path / "metabase.db", "metabase") == (999, 999)
+    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    opened.check()
+    opened.close()
+
+
+def test_a_newer_schema_that_this_version_cannot_use_is_refused_with_what_to_do(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("PRAGMA user_version = 999")
+        connection.execute("UPDATE oldest_schema SET version = 999")
     with pytest.raises(ConfigError, match="upgrade"):
         migrate(file, "metabase")
 

@@ -22,7 +22,7 @@ from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import DeadLetter, Letters, Parked, Slice, TopicHealth
-from bucketwire.pipeline import deliver, redeliver
+from bucketwire.pipeline import attempt, deliver, redeliver
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import TopicDrain
 from bucketwire.pipeline.worker import Worker, make_worker
@@ -255,7 +255,7 @@ class BreakerMachine(RuleBasedStateMachine):
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     clock = Clock()
-    for module in (deliver, redeliver):
+    for module in (attempt, deliver, redeliver):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr("bucketwire.metabase.sqlite.queue.time", clock)
     url = f"sqlite:///{tmp_path}/metabase.db"

@@ -13,7 +13,13 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import CheckViolation, DeadlockDetected, SerializationFailure
+from psycopg.errors import (
+    CheckViolation,
+    DatatypeMismatch,
+    DeadlockDetected,
+    FeatureNotSupported,
+    SerializationFailure,
+)
 from psycopg_pool import ConnectionPool
 
 from bucketwire.errors import ConfigError, InvalidRequest, Unavailable
@@ -29,6 +35,14 @@ _POOL_SIZE = 20
 _POOL_WAIT_SECONDS = 10.0
 _RECONNECT_SECONDS = 5.0
 _ATTEMPTS = 4
+_UNDONE = (
+    DeadlockDetected,
+    SerializationFailure,
+    CheckViolation,  # no partition for a change: the next attempt makes it
+    DatatypeMismatch,  # a migration has added a column while a statement waited for it,
+    FeatureNotSupported,  # or since it was prepared
+)
+"""Nothing has happened, and another attempt may do better."""
 _SETTINGS = """
 SET lock_timeout = '10s';
 SET statement_timeout = 0;
@@ -141,8 +155,8 @@ class Database:
                     return work(attempt)
                 except _LostEarly:
                     self._pool.check()
-                except (DeadlockDetected, SerializationFailure, CheckViolation):
-                    continue  # no partition for a change is a CheckViolation: the next attempt makes it
+                except _UNDONE:
+                    continue
             try:
                 return work(_ATTEMPTS - 1)
             except _LostEarly as lost:

@@ -34,6 +34,7 @@ INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
 SELECT topic_arn, event_id, %s, %s, message FROM parked WHERE id = %s
 ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
+_WITHDRAW = "DELETE FROM parked WHERE topic_arn = %s AND event_id = ANY(%s::text[])"
 _RETRY = "UPDATE parked SET attempts = attempts + 1, due_at_ns = %s, reason = %s WHERE id = %s"
 _REPORT = """
 INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (%s, %s, %s, %s)
@@ -71,11 +72,14 @@ WITH overdue AS (
             OR greatest(attempts, coalesce((SELECT failures FROM health WHERE topic_arn = %(arn)s), 0)
                 - failures_when_parked) > %(most)s
         ) LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-    ) RETURNING topic_arn, event_id, reason, message, parked_at_ns < %(before)s AS too_old
+    ) RETURNING topic_arn, event_id, attempts, reason, message, parked_at_ns < %(before)s AS too_old
 ), buried AS (
     INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
     SELECT topic_arn, event_id, %(now)s,
-        (CASE WHEN too_old THEN %(old)s ELSE %(tried)s END) || reason, message FROM overdue
+        (CASE WHEN too_old THEN %(old)s ELSE %(tried)s END) || coalesce(
+            (SELECT nullif(health.reason, '') FROM health
+             WHERE health.topic_arn = overdue.topic_arn AND overdue.attempts = 0),
+            overdue.reason), message FROM overdue
     ON CONFLICT (topic_arn, event_id) DO NOTHING
 )
 SELECT message FROM overdue
@@ -156,6 +160,10 @@ class PostgresQueue:
                 work.write(_RETRY, (due_at_ns, reason, number))
 
         self._database.run(job)
+
+    def withdraw(self, topic_arn: str, event_ids: Sequence[str]) -> None:
+        """Take these out of the queue."""
+        self._database.run(lambda work: work.write(_WITHDRAW, (topic_arn, list(event_ids))))
 
     def expire(
         self, topic_arn: str, *, parked_before_ns: int, more_attempts_than: int | None, limit: int

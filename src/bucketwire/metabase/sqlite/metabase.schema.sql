@@ -60,6 +60,11 @@ CREATE TABLE objects (
 
 CREATE UNIQUE INDEX objects_by_key ON objects (bucket_id, object_key, version);
 
+CREATE TABLE oldest_schema (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL
+);
+
 CREATE TABLE parts (
     upload_id     TEXT NOT NULL,
     number        INTEGER NOT NULL,

@@ -35,6 +35,7 @@ INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
 SELECT topic_arn, event_id, ?, ?, message FROM parked WHERE id = ?
 ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
+_WITHDRAW = "DELETE FROM parked WHERE topic_arn = ? AND event_id = ?"
 _RETRY = "UPDATE parked SET attempts = attempts + 1, due_at_ns = ?, reason = ? WHERE id = ?"
 _REPORT = """
 INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?, ?, ?, ?)
@@ -69,7 +70,10 @@ WHERE topic_arn = ?1 AND (parked_at_ns < ?2 OR max(attempts, ?3 - failures_when_
 """
 _BURY_OVERDUE = """
 INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
-SELECT topic_arn, event_id, ?, ? || reason, message FROM parked WHERE id = ?
+SELECT topic_arn, event_id, ?, ? || coalesce(
+    (SELECT nullif(health.reason, '') FROM health
+     WHERE health.topic_arn = parked.topic_arn AND parked.attempts = 0),
+    parked.reason), message FROM parked WHERE id = ?
 ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
 _PENDING = """
@@ -151,6 +155,14 @@ class SqliteQueue:
             transaction.executemany(_BURY_PARKED, buried)
             transaction.executemany("DELETE FROM parked WHERE id = ?", [(number,) for number in gone])
             transaction.executemany(_RETRY, retried)
+
+        self._writer.run(job)
+
+    def withdraw(self, topic_arn: str, event_ids: Sequence[str]) -> None:
+        """Take these out of the queue."""
+
+        def job(transaction: Transaction) -> None:
+            transaction.executemany(_WITHDRAW, [(topic_arn, event_id) for event_id in event_ids])
 
         self._writer.run(job)
 

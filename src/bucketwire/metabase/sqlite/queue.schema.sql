@@ -41,6 +41,11 @@ CREATE TABLE leases (
     until_ns INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+CREATE TABLE oldest_schema (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL
+);
+
 CREATE TABLE parked (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     topic_arn    TEXT NOT NULL,

@@ -1,0 +1,95 @@
+"""One call of a publisher, for which a batch waits only so long.
+
+    answered in time    the batch writes down what became of the messages
+    late                they are parked and the topic is left alone, so that the batch can end; the call goes
+                        on, and what it delivers after all is taken out of the queue again
+
+So a destination that is slow for a moment holds up nobody, and does not get its messages twice.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+
+from bucketwire.errors import Unavailable
+from bucketwire.event.message import Message
+from bucketwire.event.topic import Topic
+from bucketwire.metabase.values import TopicHealth
+from bucketwire.metrics import count_messages
+from bucketwire.pipeline.outcomes import log, sort_outcomes
+from bucketwire.pipeline.worker import Worker
+from bucketwire.publish.backoff import RetryPolicy, policy_of
+from bucketwire.publish.base import Outcome, Publisher, Retry
+
+LONGEST_WAIT_SECONDS = 3_600.0
+CLAIM_SECONDS = 2.0
+"""For so much longer than a call may take, nobody else tries the topic."""
+
+
+class Attempt:
+    """A call under way."""
+
+    def __init__(
+        self, worker: Worker, topic: Topic, publisher: Publisher, messages: Sequence[Message]
+    ) -> None:
+        self._worker = worker
+        self._queue = worker.metabase.queue
+        self._topic = topic
+        self._messages = messages
+        self._call: Future[list[Outcome]] = worker.attempts.submit(
+            publisher.publish, messages, worker.settings.retry_deadline_seconds
+        )
+
+    def outcomes(self, seconds: float) -> list[Outcome] | None:
+        """What became of the messages; None when that is not known in time."""
+        return self._call.result() if wait([self._call], seconds).done else None
+
+    def let_go(self, reason: str) -> None:
+        """Park the messages, whatever becomes of the call."""
+        claimed = self._worker.settings.retry_deadline_seconds + CLAIM_SECONDS
+        self._queue.report(TopicHealth(self._topic.arn, 1, later_ns(claimed), reason))
+        self._queue.park(self._messages, due_at_ns=0, attempts=1, reason=reason)
+        if self._call.cancel():  # it had not even begun
+            self._queue.report(first_failure(self._topic, Retry(reason), self._policy))
+            return
+        self._worker.late.add(self._call)
+        self._call.add_done_callback(self._settle)
+
+    @property
+    def _policy(self) -> RetryPolicy:
+        return policy_of(self._topic, self._worker.retry_policy)
+
+    def _settle(self, call: Future[list[Outcome]]) -> None:
+        try:
+            self._write_down(call.result())
+        except Unavailable as error:  # they are parked: when the claim ends they are tried again
+            log.warning("late_answers_not_settled", topic=self._topic.arn, reason=error.message)
+        finally:
+            self._worker.late.discard(call)
+
+    def _write_down(self, outcomes: list[Outcome]) -> None:
+        found = sort_outcomes(self._messages, outcomes, time.time_ns())
+        settled = list(found.delivered)
+        for reason, messages in found.rejected.items():
+            self._queue.bury(messages, reason)
+            settled += messages
+        self._queue.withdraw(self._topic.arn, [message.event_id for message in settled])
+        self._worker.receipts.note(found.delivered)
+        count_messages("delivered", len(found.delivered))
+        failed = found.held_up if self._topic.ordered else found.failed
+        self._queue.report(
+            TopicHealth(self._topic.arn, 1, 0, "answers slowly")
+            if failed is None
+            else first_failure(self._topic, failed, self._policy)
+        )
+
+
+def first_failure(topic: Topic, failed: Retry, policy: RetryPolicy) -> TopicHealth:
+    """The health of a topic that has failed once."""
+    wait_seconds = min(max(policy.delay_seconds(1), failed.after_seconds or 0.0), LONGEST_WAIT_SECONDS)
+    return TopicHealth(topic.arn, 1, later_ns(wait_seconds), failed.reason)
+
+
+def later_ns(seconds: float) -> int:
+    """The time in so many seconds."""
+    return time.time_ns() + int(seconds * 1e9)
