@@ -1,89 +1,62 @@
-"""What Spark delivers are the golden messages: one formatter, here and in the gateway."""
+"""What Spark delivers are the golden messages, byte for byte: every case, in every format and dialect.
 
-import json
-from collections.abc import Callable
-from urllib.parse import unquote
+The changes go into the stream as the cases have them, so that nothing has to be left out of the comparison.
+The dialect is a setting of the pipeline: there is one run for each, in one session, with one batch.
+"""
+
+from collections.abc import Iterator
 
 import pytest
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
-from bucketwire.event.change import Versioning
-from bucketwire.event.name import Operation
-from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import NewObject
-from factories import origin, rule, topic
-from golden.cases import CHANGES, path
-from golden.pinned import pinned
-from services.http_endpoint import HttpEndpoint, Received
+from bucketwire.config import PipelineSettings
+from bucketwire.event.dialect import DIALECTS
+from bucketwire.pipeline.job import start_queries, stop_queries
+from golden.cases import CHANGES
+from golden.expected import EVERY, FORMS, compared, expected, written
+from golden.wire import PATIENCE_SECONDS, lines_from_kafka, lines_of_request
+from pipeline.golden_stream import KAFKA_TOPIC, fill_stream
+from services.http_endpoint import HttpEndpoint
+from services.kafka_mock import MockCluster
 
-BUCKET = "media"
-VERSIONED_BUCKET = "versions"
-PATIENCE_SECONDS = 60
-FORMS = {
-    "aws": {},
-    "cos": {"format": "cos"},
-    "cloudevents": {"format": "cloudevents"},
-    "binary": {"format": "cloudevents", "cloudevents-mode": "binary"},
-}
-BODY_LINE = {"aws": 0, "cos": 1, "cloudevents": 0, "binary": 1}
-CASES = {
-    **dict.fromkeys(("put", "put-empty", "put-odd-key", "put-control-key", "put-huge"), BUCKET),
-    "put-described": BUCKET,
-    "versioned-put": VERSIONED_BUCKET,
-}
+Deliveries = dict[tuple[str, str, str], list[bytes]]
+"""The lines that came, by case, form and dialect."""
 
 
-def write(metabase: Metabase, case: str) -> None:
-    change = CHANGES[case]
-    assert change.new is not None
-    new = NewObject(
-        change.key,
-        change.new.size_bytes,
-        change.new.etag,
-        "owner-1",
-        content_type=change.new.content_type,
-        metadata=change.new.metadata,
-        tags=change.new.tags,
-        inline=b"",
-    )
-    metabase.objects.put(CASES[case], new, Operation.PUT, origin())
+@pytest.fixture(scope="module")
+def deliveries(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Deliveries:
+    """All that the destinations get, from three runs of the pipeline."""
+    found: Deliveries = {}
+    for dialect in DIALECTS:
+        with HttpEndpoint() as endpoint, MockCluster() as kafka:
+            kafka_url = f"kafka://127.0.0.1:{kafka.port}"
+            settings = fill_stream(tmp_path_factory.mktemp(dialect), dialect, endpoint.url, kafka_url)
+            for case, form, lines in run(spark, settings, endpoint, kafka):
+                found[case, form, dialect] = lines
+    return found
 
 
-@pytest.fixture
-def subscribed(metabase: Metabase, endpoint: HttpEndpoint) -> None:
-    """Both buckets, with a rule for a topic of each format."""
-    metabase.buckets.create(VERSIONED_BUCKET, "owner-1", "us-east-1")
-    metabase.buckets.set_versioning(VERSIONED_BUCKET, Versioning.ENABLED)
-    topics = [topic(f"{endpoint.url}/{form}", form, **attributes) for form, attributes in FORMS.items()]
-    for each in topics:
-        metabase.topics.put(each)
-    rules = [rule("s3:ObjectCreated:*", id=f"to-{each.name}", topic_arn=each.arn) for each in topics]
-    for bucket in (BUCKET, VERSIONED_BUCKET):
-        metabase.rules.edit(bucket, lambda _: rules)
+def run(
+    spark: SparkSession, settings: PipelineSettings, endpoint: HttpEndpoint, kafka: MockCluster
+) -> Iterator[tuple[str, str, list[bytes]]]:
+    """Run the pipeline until every topic has got its message: (case, form, lines) of each."""
+    queries = start_queries(spark, settings)
+    try:
+        for request in endpoint.wait_for(len(CHANGES) * (len(FORMS) - 1), PATIENCE_SECONDS):
+            _, case, form = request.path.removeprefix("/").split("/")
+            yield case, form, lines_of_request(request)
+        for case, lines in zip(CHANGES, lines_from_kafka(kafka.port, KAFKA_TOPIC, len(CHANGES)), strict=True):
+            yield case, "cos", lines
+    finally:
+        stop_queries(queries, settings)
 
 
-@pytest.mark.usefixtures("subscribed")
-def test_every_format_comes_as_in_the_golden_files(
-    run_pipeline: Callable[..., list[StreamingQuery]], metabase: Metabase, endpoint: HttpEndpoint
+@pytest.mark.parametrize(("case", "form", "dialect"), EVERY)
+def test_what_is_delivered_is_the_golden_message(
+    case: str, form: str, dialect: str, deliveries: Deliveries
 ) -> None:
-    for case in CASES:
-        write(metabase, case)
-    run_pipeline()
-    received = endpoint.wait_for(len(CASES) * len(FORMS), PATIENCE_SECONDS)
-    found = {
-        (event.path.rpartition("/")[2], unquote(event.headers["bucketwire-key"])): event for event in received
-    }
-    for case in CASES:
-        for form in FORMS:
-            assert_golden(found[form, CHANGES[case].key], case, form)
+    assert deliveries[case, form, dialect] == expected(case, form, dialect)
 
 
-def assert_golden(event: Received, case: str, form: str) -> None:
-    lines = path(case, form).read_bytes().splitlines()
-    golden = lines[BODY_LINE[form]]
-    assert pinned(event.body, golden) == golden
-    beside = {name[3:]: unquote(value) for name, value in event.headers.items() if name.startswith("ce-")}
-    if form == "binary":
-        assert pinned(json.dumps(beside).encode(), lines[0]) == lines[0]
-    else:
-        assert beside == {}
+def test_no_line_of_a_golden_file_is_left_out() -> None:
+    assert compared() == written()

@@ -75,7 +75,10 @@ def test_an_s3_topic_that_asks_for_it_has_the_attributes_beside_the_same_body() 
 
 
 def test_ids_are_unique_within_a_multi_delete() -> None:
-    deletes = [change(f"key-{number}", Operation.DELETE, old=state()) for number in range(100)]
+    deletes = [
+        change(f"key-{number}", Operation.DELETE, committed_at_ns=1 + number, old=state())
+        for number in range(100)
+    ]
     ids = set()
     for each in deletes:
         (message,) = compose(each, [(rule(), topic(**BINARY))], Installation(AWS))

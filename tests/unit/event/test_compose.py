@@ -1,6 +1,7 @@
 """compose: golden bytes, one event id a change and rule, nothing private."""
 
 import json
+from datetime import UTC, datetime
 from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from bucketwire.event.change import decode_change, encode_change
 from bucketwire.event.compose import compose, event_id
 from bucketwire.event.dialect import AWS, CEPH, DIALECTS
-from bucketwire.event.formats.s3 import event_time, url_encoded
+from bucketwire.event.formats.s3 import url_encoded
+from bucketwire.event.formats.stamp import event_time
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from factories import change, rule, state, topic
@@ -49,7 +51,14 @@ def test_the_event_id_is_one_for_a_change_and_a_rule_whatever_the_format(
 
 
 def test_event_ids_stay_what_they_have_always_been() -> None:
-    assert event_id(CHANGES["delete-missing"], rule(id="ObjectEvents")) == "24e489237e3b82e053843a36fb716876"
+    assert event_id(CHANGES["delete-missing"], rule(id="ObjectEvents")) == "187847dfad211d1579bb74c26c450dcd"
+
+
+def test_event_ids_begin_with_the_sequencer_so_they_sort_by_time() -> None:
+    times = [1, 255, 1 << 40, 1_763_238_280_123_456_789]
+    ids = [event_id(change(committed_at_ns=time), rule()) for time in times]
+    assert ids == sorted(ids)
+    assert [each[:16].upper() for each in ids] == [change(committed_at_ns=time).sequencer for time in times]
 
 
 @pytest.mark.parametrize("form", EVERY_TOPIC, ids=str)
@@ -102,10 +111,13 @@ def test_the_same_change_and_rule_give_the_same_message_after_a_trip_through_the
     )
 
 
-def test_event_ids_differ_by_change_and_by_rule() -> None:
-    first, later = change(committed_at_ns=1), change(committed_at_ns=2)
-    ids = {event_id(each, rule(id=name)) for each in (first, later, change("other")) for name in ("a", "b")}
-    assert len(ids) == 6
+def test_event_ids_differ_by_change_by_rule_and_by_bucket() -> None:
+    changes = [change(committed_at_ns=1), change(committed_at_ns=2)]
+    bucket = msgspec.structs.replace(changes[0].bucket, id="another")
+    changes += [msgspec.structs.replace(each, bucket=bucket) for each in changes]
+    ids = {event_id(each, rule(id=name)) for each in changes for name in ("a", "b")}
+    assert len(ids) == 8
+    assert {len(each) for each in ids} == {32}
 
 
 def test_each_subscription_gets_its_message_in_order() -> None:
@@ -158,6 +170,15 @@ def test_a_version_id_is_told_when_the_version_is_not_the_null_version() -> None
 def test_times_are_cut_not_rounded() -> None:
     assert event_time(1_763_238_280_999_999_999, 3) == "2025-11-15T20:24:40.999Z"
     assert event_time(1_763_238_280_000_001_000, 6) == "2025-11-15T20:24:40.000001Z"
+
+
+@given(times=st.lists(st.integers(0, 2**62), min_size=1))
+def test_times_are_those_of_the_standard_library_in_whatever_order_they_come(times: list[int]) -> None:
+    for nanoseconds in times:
+        for digits, unit in ((3, "milliseconds"), (6, "microseconds")):
+            whole, rest = divmod(nanoseconds // 1000, 1_000_000)
+            moment = datetime.fromtimestamp(whole, UTC).replace(tzinfo=None, microsecond=rest)
+            assert event_time(nanoseconds, digits) == moment.isoformat(timespec=unit) + "Z"
 
 
 def test_sequencers_sort_as_the_times_do() -> None:

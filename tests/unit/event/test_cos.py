@@ -63,6 +63,11 @@ TABLE: dict[str, tuple[str, set[str], str | None, int]] = {
     "suspended-delete-of-null-marker": (NULL_DELETED, VERSION, "null", 0),
 }
 
+MULTI_DELETE = [
+    change(f"key-{number}", Operation.DELETE, committed_at_ns=1_763_238_280_123_456_789 + number * 1_000)
+    for number in range(4_000)
+]
+
 
 def payload(case: str, name: str = "") -> dict[str, Any]:
     return dict(json.loads(composed(case, "aws", name=name, format="cos").body))
@@ -102,14 +107,17 @@ def test_the_key_names_the_request_and_the_event_and_is_the_same_on_a_retry() ->
 
 
 def test_keys_of_one_request_differ() -> None:
-    keys = {composed(case, "aws", format="cos").partition_key for case in ("put", "delete", "post")}
+    keys = set()
+    for each in MULTI_DELETE[:3]:
+        (message,) = compose(each, [(rule(), topic(format="cos"))], Installation(AWS))
+        keys.add(message.partition_key)
+    assert len({each.origin.request_id for each in MULTI_DELETE}) == 1
     assert len(keys) == 3
 
 
 def test_keys_spread_evenly_over_partitions() -> None:
-    deletes = [change(f"key-{number}", Operation.DELETE) for number in range(4_000)]
     found: Counter[int] = Counter()
-    for each in deletes:
+    for each in MULTI_DELETE:
         (message,) = compose(each, [(rule(), topic(format="cos"))], Installation(AWS))
         found[crc32(message.partition_key or b"") % 8] += 1
     assert len(found) == 8

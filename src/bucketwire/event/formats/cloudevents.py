@@ -11,7 +11,8 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from bucketwire.event.formats.s3 import EventId, Record, Time
+from bucketwire.event.formats.s3 import Record
+from bucketwire.event.formats.stamp import EventId, Time
 from bucketwire.event.topic import Topic
 
 STRUCTURED_TYPE = "application/cloudevents+json; charset=utf-8"

@@ -19,7 +19,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bucketwire.event.change import ObjectChange, ObjectState, Versioning
-from bucketwire.event.formats.s3 import Size, Time, event_time
+from bucketwire.event.formats.s3 import Size
+from bucketwire.event.formats.stamp import Stamp, Time
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import METADATA_PREFIX
@@ -72,17 +73,18 @@ class CosMessage(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     meta_headers: list[Header] | UnsetType = UNSET
 
 
+TIME_DIGITS = 3
 _encode = msgspec.json.Encoder().encode
 
 
-def render_cos(change: ObjectChange, installation: Installation) -> bytes:
+def render_cos(change: ObjectChange, stamp: Stamp, installation: Installation) -> bytes:
     """The body of the message."""
     event_type, described = _event(change)
     return _encode(
         CosMessage(
             format="2.0",
             request_id=change.origin.request_id,
-            request_time=event_time(change.committed_at_ns, 3),
+            request_time=stamp.time,
             event_type=event_type,
             bucket_name=change.bucket.name,
             bucket_uuid=_hyphenated(change.bucket.id),
@@ -98,9 +100,9 @@ def render_cos(change: ObjectChange, installation: Installation) -> bytes:
     )
 
 
-def cos_key(change: ObjectChange, event_id: str) -> bytes:
+def cos_key(change: ObjectChange, stamp: Stamp) -> bytes:
     """What the message is placed by on a broker with partitions."""
-    return _encode(CosKey("2.0", change.origin.request_id, _with_hyphens(event_id)))
+    return _encode(CosKey("2.0", change.origin.request_id, with_hyphens(stamp.event_id)))
 
 
 def _event(change: ObjectChange) -> tuple[EventType, ObjectState | None]:
@@ -133,8 +135,9 @@ def _headers(described: ObjectState | None) -> list[Header] | UnsetType:
 @lru_cache(maxsize=1024)
 def _hyphenated(name: str) -> str:
     """The UUID in the form that IBM shows; a name of another form stays as it is."""
-    return _with_hyphens(name) if _BARE_UUID.fullmatch(name) else name
+    return with_hyphens(name) if _BARE_UUID.fullmatch(name) else name
 
 
-def _with_hyphens(digits: str) -> str:
+def with_hyphens(digits: str) -> str:
+    """32 digits, as a UUID."""
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

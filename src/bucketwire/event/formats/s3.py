@@ -4,9 +4,6 @@ The structs say which fields there are and in which order they stand; the bytes 
 (docs/reference) both come from them. A field that is not set is not written.
 """
 
-import re
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Annotated, Literal
 from urllib.parse import quote_plus
 
@@ -16,18 +13,12 @@ from msgspec import UNSET, Meta, UnsetType, field
 from bucketwire.event.change import ObjectChange, ObjectState
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.expiry import expiry_name
+from bucketwire.event.formats.stamp import EventId, Sequencer, Stamp, Time
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import METADATA_PREFIX, Rule
 from bucketwire.event.topic import Topic
 
-Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z$", description="UTC")]
 Size = Annotated[int, Meta(ge=0, description="Bytes; may be larger than 2^53")]
-Sequencer = Annotated[
-    str, Meta(pattern="^[0-9A-F]{16,}$", description="Orders the changes of one key: compare as text")
-]
-EventId = Annotated[
-    str, Meta(pattern="^[0-9a-f]{32}$", description="One change for one rule; the same on every retry")
-]
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -120,7 +111,8 @@ _REMOVED = frozenset(
 _DESCRIBING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE, Operation.ACL_PUT})
 """Changes of what describes an object, not of its bytes."""
 _NAMES = {operation: operation.value for operation in Operation}
-_plain = re.compile("[A-Za-z0-9_.~/-]*").fullmatch
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/"
+_ODD_AS_A = bytes(each if each in _PLAIN else ord("A") for each in range(256))
 
 _Pairs = tuple[list[Pair] | UnsetType, list[Pair] | UnsetType]
 _NO_PAIRS: _Pairs = (UNSET, UNSET)
@@ -132,30 +124,22 @@ def render_s3(record: Record) -> bytes:
     return _encode(S3Message((record,)))
 
 
-def s3_record(
-    change: ObjectChange, sequencer: str, rule: Rule, topic: Topic, event_id: str, dialect: Dialect
-) -> Record:
-    """The record, which a CloudEvent carries alone. `sequencer` is the change's, written once for all."""
+def s3_record(change: ObjectChange, stamp: Stamp, rule: Rule, topic: Topic, dialect: Dialect) -> Record:
+    """The record, which a CloudEvent carries alone."""
     origin, extended = change.origin, dialect.extended_record
     return Record(
         dialect.tagging_event_version if change.operation in _DESCRIBING else dialect.event_version,
         dialect.event_source,
         change.bucket.region,
-        event_time(change.committed_at_ns, dialect.time_digits),
+        stamp.time,
         _event_name(change, dialect),
         Identity(origin.principal_id),
         RequestParameters(origin.source_ip),
         ResponseElements(origin.request_id, origin.host_id),
-        Entity("1.0", rule.id, _bucket(change, dialect), _object(change, sequencer, topic, dialect)),
-        event_id if extended else UNSET,
+        Entity("1.0", rule.id, _bucket(change, dialect), _object(change, stamp.sequencer, topic, dialect)),
+        stamp.event_id if extended else UNSET,
         topic.attributes.get("OpaqueData", "") if extended else UNSET,
     )
-
-
-def event_time(nanoseconds: int, digits: int) -> str:
-    """`2026-11-15T20:24:40.123Z`, cut and not rounded, so that no event lies in the future."""
-    text = str(nanoseconds).zfill(10)
-    return f"{_whole_seconds(text[:-9])}.{text[-9 : digits - 9]}Z"
 
 
 def _event_name(change: ObjectChange, dialect: Dialect) -> str:
@@ -166,12 +150,8 @@ def _event_name(change: ObjectChange, dialect: Dialect) -> str:
 
 def url_encoded(key: str) -> str:
     """The key as AWS writes it: `+` for a space, `/` as it is, other signs as UTF-8 behind `%`."""
-    return key if _plain(key) else quote_plus(key, safe="/")
-
-
-@lru_cache(maxsize=64)
-def _whole_seconds(seconds: str) -> str:
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    raw = key.encode()
+    return key if raw.translate(_ODD_AS_A) == raw else quote_plus(key, safe="/")
 
 
 def _bucket(change: ObjectChange, dialect: Dialect) -> Bucket:

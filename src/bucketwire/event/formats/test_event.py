@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bucketwire.event.dialect import Dialect
-from bucketwire.event.formats.s3 import event_time
+from bucketwire.event.formats.stamp import event_time
 from bucketwire.event.topic import Topic
 
 RECORDS_ATTRIBUTE = "test-event-records"
