@@ -14,7 +14,7 @@ from bucketwire.event.change import ObjectChange
 from bucketwire.event.compose import compose
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
-from bucketwire.event.rule import Rule, matching
+from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic, topic_named_by
 from bucketwire.metabase.base import Rules, Topics
 
@@ -60,12 +60,13 @@ class Router:
     def _composed(self, change: ObjectChange, *, pushed: bool) -> list[tuple[Address, Message]]:
         subscriptions = []
         addresses = []
-        for rule in matching(change, self._rules_of(change)):
-            if (rule.topic_arn in change.origin.pushes) is not pushed:
-                continue
-            topic = self.topic(rule.topic_arn)
-            subscriptions.append((rule, topic or Topic(rule.topic_arn, "", "")))
-            addresses.append((rule.topic_arn, _refusal(topic, change)))
+        pushes = change.origin.pushes
+        for rule in self._rules_of(change):
+            arn = rule.topic_arn
+            if (arn in pushes) is pushed and rule.accepts(change):
+                topic = self.topic(arn)
+                subscriptions.append((rule, topic or Topic(arn, "", "")))
+                addresses.append((arn, _refusal(topic, change)))
         return list(zip(addresses, compose(change, subscriptions, self._installation), strict=True))
 
     def _rules_of(self, change: ObjectChange) -> Sequence[Rule]:
@@ -79,7 +80,8 @@ def _refusal(topic: Topic | None, change: ObjectChange) -> str:
         return "the topic does not exist"
     if topic.deleted_at_ns is not None and topic.deleted_at_ns <= change.committed_at_ns:
         return "the topic was deleted before the change"
-    if topic.owner_id not in {"", change.bucket.owner_id} and "Policy" not in topic.attributes:
+    owner = topic.owner_id
+    if owner and owner != change.bucket.owner_id and "Policy" not in topic.attributes:
         # a rule can be older than the topic that it names, or than the end of the policy that opened it
         return "the topic is another user's, and no policy opens it"
     return ""

@@ -31,4 +31,5 @@ if __name__ == "__main__":
         import_module(name)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # a slice makes many objects and no cycles, and Spark collects after it
     manager()
