@@ -67,9 +67,7 @@ def s3_writer(marked: ObjectChange, rendering: Rendering, dialect: Dialect) -> W
             f"{to_host}{host}{to_key}{shown_key}{to_size}{state.size_bytes}{to_etag}{etag}"
             f"{version and to_version}{version}{to_sequencer}{moment.upper()}{extension}{end}"
         ).encode()
-        attributes = beside.copy()
-        if beside:
-            attributes["id"], attributes["time"], attributes["subject"] = event_id, time, key
+        attributes = beside and {**beside, "id": event_id, "time": time, "subject": key}
         place = key.encode() if ordered else None
         return Message(topic_arn, event_id, key, body, content_type, at_ns, place, attributes)
 
