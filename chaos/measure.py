@@ -54,15 +54,19 @@ def delays(history: History) -> list[Delay]:
 
 
 def undisturbed(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[float]:
-    """The delays of writes that were acknowledged far from any fault, in order of length."""
-    windows = _merged(sorted((injury.began, injury.ended + AFTERMATH_SECONDS) for injury in injuries))
-    begins = [began for began, _ in windows]
+    """The delays of writes that were acknowledged far from any fault, in order of length.
 
-    def disturbed(at: float, seconds: float) -> bool:
-        later = bisect_left(begins, at + max(0.0, seconds))
-        return later > 0 and windows[later - 1][1] > at
+    However long they were: only a write shortly before a fault may be late because of it.
+    """
+    windows = [(injury.began - NORMAL_SECONDS, injury.ended + AFTERMATH_SECONDS) for injury in injuries]
+    merged = _merged(sorted(windows))
+    begins = [began for began, _ in merged]
 
-    return sorted(seconds for at, seconds in found if not disturbed(at, seconds))
+    def disturbed(at: float) -> bool:
+        later = bisect_left(begins, at)
+        return later > 0 and merged[later - 1][1] > at
+
+    return sorted(seconds for at, seconds in found if not disturbed(at))
 
 
 def recoveries(found: Sequence[Delay], injuries: Iterable[Injury], ends_at: float) -> list[Recovery]:

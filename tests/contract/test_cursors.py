@@ -38,6 +38,38 @@ def test_who_has_lost_the_lease_saves_nothing(metabase: Metabase) -> None:
     assert metabase.cursors.save("pipeline", "8", 3, "second")
 
 
+def test_a_lease_that_has_run_out_can_be_kept_if_nobody_had_it_since(metabase: Metabase) -> None:
+    assert not metabase.cursors.keep("pipeline", "first", LONG_SECONDS), "it was never taken"
+    metabase.cursors.lease("pipeline", "first", 0)
+    assert metabase.cursors.keep("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.holder("pipeline") == "first"
+    metabase.cursors.keep("pipeline", "first", 0)
+    metabase.cursors.lease("pipeline", "second", 0)
+    assert not metabase.cursors.keep("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.holder("pipeline") is None
+
+
+def test_who_was_away_while_another_had_the_lease_saves_nothing(metabase: Metabase) -> None:
+    metabase.cursors.lease("pipeline", "paused", 0)
+    metabase.cursors.lease("pipeline", "second", LONG_SECONDS)
+    assert metabase.cursors.save("pipeline", "9", 1, "second")
+    metabase.cursors.keep("pipeline", "second", 0)
+    assert not metabase.cursors.save("pipeline", "7", 2, "paused")
+    assert metabase.cursors.load("pipeline") == "9"
+
+
+def test_a_consumer_can_be_said_not_to_be_at_work(metabase: Metabase) -> None:
+    metabase.cursors.not_alive("pipeline")
+    assert metabase.cursors.load("pipeline") is None
+    metabase.cursors.save("pipeline", "7", 5)
+    metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    metabase.cursors.not_alive("pipeline")
+    assert metabase.cursors.alive_at_ns("pipeline") == 5
+    metabase.cursors.keep("pipeline", "first", 0)
+    metabase.cursors.not_alive("pipeline")
+    assert (metabase.cursors.load("pipeline"), metabase.cursors.alive_at_ns("pipeline")) == ("7", 0)
+
+
 def test_a_lease_alone_is_no_cursor(metabase: Metabase) -> None:
     metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
     assert metabase.cursors.load("pipeline") is None

@@ -2,6 +2,7 @@
 
 The files' changes share one bucket, one time and one event id: what tells the messages of two cases apart is
 where they go. So each case has a topic a form, and a revision of the bucket's rules that names these topics.
+Each change is there several times, as the first message of a kind is made in another way than those after it.
 COS goes to Kafka, as its key does not travel over HTTP: to one topic, whose messages have one key and so stay
 in the order of the cases.
 """
@@ -18,7 +19,7 @@ from bucketwire.event.topic import Topic
 from bucketwire.metabase import open_metabase
 from bucketwire.pipeline.session import fresh_scratch
 from factories import rule, topic
-from golden.cases import CHANGES, SYSTEM_UUID
+from golden.cases import CHANGES, REPEATS, SYSTEM_UUID
 from golden.expected import EVENTS, FORMS, RULE_ID, SYSTEM_NAMES, asks_before_image, attributes
 
 KAFKA_TOPIC = "cos"
@@ -67,7 +68,7 @@ def _subscribe(metabase_url: str, file: Path, topics: dict[str, list[Topic]]) ->
 
 def _append(file: Path, revisions: dict[str, int]) -> None:
     changes = [msgspec.structs.replace(CHANGES[case], revision=at) for case, at in revisions.items()]
-    rows = [(change.committed_at_ns, encode_change(change)) for change in changes]
+    rows = [(each.committed_at_ns, encode_change(each)) for each in changes for _ in range(REPEATS)]
     _execute(file, "INSERT INTO changes (committed_at_ns, change) VALUES (?, ?)", rows)
 
 

@@ -1,8 +1,10 @@
 """Delivery of a slice and of parked messages, without Spark around it."""
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -129,6 +131,60 @@ def test_a_call_that_fails_late_leaves_its_messages_to_the_retries(
     until(lambda: not worker.late)
     assert len(metabase.queue.pending(arn, after=0, limit=10)) == 3
     assert metabase.queue.unhealthy()[arn].failures == 1
+
+
+def test_of_late_messages_none_is_tried_again_while_its_call_goes_on(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    endpoint.mode = Mode.HANG
+    write(2)
+    SliceDelivery(worker).run(all_changes(metabase))
+    metabase.queue.report(TopicHealth(arn, 1, 0, "another call has answered"))
+    assert metabase.queue.due_topics(time.time_ns()) == []
+    endpoint.mode = Mode.OK
+    until(lambda: not worker.late)
+
+
+def test_topics_that_hang_in_hundreds_leave_threads_for_others(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bucketwire.pipeline.attempt.MOST_LATE", 0)
+    subscribe(endpoint.url)
+    endpoint.mode = Mode.HANG
+    write(2)
+    began = time.monotonic()
+    assert SliceDelivery(worker).run(all_changes(metabase)).parked == 2
+    until(lambda: not worker.late)
+    assert time.monotonic() - began < worker.settings.retry_deadline_seconds, "it was given up early"
+
+
+def test_a_call_that_never_began_is_no_fault_of_its_topic(
+    settings: PipelineSettings,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Callable[..., str],
+    write: Callable[..., None],
+) -> None:
+    arn = subscribe(endpoint.url)
+    release = threading.Event()
+    worker = dataclasses.replace(make_worker(settings, metabase), attempts=ThreadPoolExecutor(1))
+    worker.attempts.submit(release.wait, 30)
+    write(2)
+    assert SliceDelivery(worker).run(all_changes(metabase)).parked == 2
+    release.set()
+    assert metabase.queue.unhealthy() == {}
+    assert len(metabase.queue.take(arn, time.time_ns(), 10)) == 2
+    assert endpoint.attempts == 0
 
 
 def test_what_is_refused_late_becomes_a_dead_letter(

@@ -48,7 +48,7 @@ class Pipelines:
         with self._cursors() as cursors:
             if note.exists():
                 _give_up(cursors, note.read_text())
-            _not_yet_ready(cursors)
+            cursors.not_alive(CONSUMER)  # however recently the last one was
             self._wait_for_other(cursors, first=part == "pipeline")
         note.parent.mkdir(exist_ok=True)
         note.write_text(holder)
@@ -78,12 +78,3 @@ def _give_up(cursors: Cursors, holder: str) -> None:
     """Let another pipeline have the lease at once, if it is in this name."""
     if cursors.holder(CONSUMER) == holder:
         cursors.lease(CONSUMER, holder, 0)
-
-
-def _not_yet_ready(cursors: Cursors) -> None:
-    """A pipeline that starts is not alive yet, however recently the last one was.
-
-    While another has the lease, this changes nothing: `save` is the holder's alone.
-    """
-    if (offset := cursors.load(CONSUMER)) is not None:
-        cursors.save(CONSUMER, offset, alive_at_ns=0)

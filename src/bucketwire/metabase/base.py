@@ -330,6 +330,10 @@ class Cursors(Protocol):
         """
         ...
 
+    def keep(self, consumer: str, holder: str, seconds: float) -> bool:
+        """Prolong the lease, also one that has run out; false if another has had it since."""
+        ...
+
     def holder(self, consumer: str) -> str | None:
         """Who has the lease now, if anybody."""
         ...
@@ -337,8 +341,13 @@ class Cursors(Protocol):
     def save(self, consumer: str, offset: Offset, alive_at_ns: int, holder: str = "") -> bool:
         """All up to `offset` has an outcome, and the consumer was alive at that time.
 
-        False, and nothing is saved, when somebody else than `holder` has the lease by now.
+        False, and nothing is saved, when somebody else than `holder` has the lease, or has had it since:
+        then the offset may be older than what was saved and trimmed in the meantime.
         """
+        ...
+
+    def not_alive(self, consumer: str) -> None:
+        """The consumer is not at work, whenever it last saved; unless somebody has the lease."""
         ...
 
     def alive_at_ns(self, consumer: str) -> int | None:

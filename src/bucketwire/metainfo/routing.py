@@ -26,7 +26,7 @@ Address = tuple[str, str]
 
 
 class Router:
-    """Turns changes into messages with their addresses. For one thread."""
+    """Turns changes into messages with their addresses. Threads may call at once; one of them refreshes."""
 
     def __init__(self, rules: Rules, topics: Topics, installation: Installation) -> None:
         self._rules = rules
@@ -45,9 +45,10 @@ class Router:
 
     def topic(self, arn: str) -> Topic | None:
         """The topic as of the last `refresh`, or later."""
-        if arn not in self._known:
-            self._known[arn] = topic_named_by(arn) or self._topics.get(arn)
-        return self._known[arn]
+        known = self._known  # another thread may `refresh` while the metabase is asked
+        if arn not in known:
+            known[arn] = topic_named_by(arn) or self._topics.get(arn)
+        return known[arn]
 
     def route(self, change: ObjectChange) -> list[tuple[Address, Message]]:
         """The messages of the change, each with its address; without those that the gateway has taken on."""

@@ -17,12 +17,12 @@ from bucketwire.event.topic import Topic
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.metrics import count_messages
 from bucketwire.pipeline.outcomes import log, sort_outcomes
-from bucketwire.pipeline.worker import Worker
+from bucketwire.pipeline.worker import MOST_LATE, Worker
 from bucketwire.publish.backoff import RetryPolicy, policy_of
 from bucketwire.publish.base import Outcome, Publisher, Retry
 
 LONGEST_WAIT_SECONDS = 3_600.0
-CLAIM_SECONDS = 2.0
+CLAIM_SECONDS = 1.0
 """For so much longer than a call may take, nobody else tries the topic."""
 
 
@@ -36,8 +36,12 @@ class Attempt:
         self._queue = worker.metabase.queue
         self._topic = topic
         self._messages = messages
+        settings = worker.settings
+        self._longest_seconds = (
+            settings.retry_deadline_seconds if len(worker.late) < MOST_LATE else settings.deadline_seconds
+        )
         self._call: Future[list[Outcome]] = worker.attempts.submit(
-            publisher.publish, messages, worker.settings.retry_deadline_seconds
+            publisher.publish, messages, self._longest_seconds
         )
 
     def outcomes(self, seconds: float) -> list[Outcome] | None:
@@ -46,12 +50,15 @@ class Attempt:
 
     def let_go(self, reason: str) -> None:
         """Park the messages, whatever becomes of the call."""
-        claimed = self._worker.settings.retry_deadline_seconds + CLAIM_SECONDS
-        self._queue.report(TopicHealth(self._topic.arn, 1, later_ns(claimed), reason))
-        self._queue.park(self._messages, due_at_ns=0, attempts=1, reason=reason)
-        if self._call.cancel():  # it had not even begun
-            self._queue.report(first_failure(self._topic, Retry(reason), self._policy))
+        if self._call.cancel():  # it had not even begun, which is no fault of the topic
+            self._queue.park(self._messages, due_at_ns=0, attempts=0, reason=reason)
             return
+        claimed_ns = later_ns(self._longest_seconds + CLAIM_SECONDS)
+        self._queue.report(TopicHealth(self._topic.arn, 1, claimed_ns, reason))
+        # Others may tell of the topic meanwhile. Where order matters nobody else is there, and a later time
+        # would put these messages behind those that follow.
+        due_at_ns = 0 if self._topic.ordered else claimed_ns
+        self._queue.park(self._messages, due_at_ns=due_at_ns, attempts=1, reason=reason)
         self._worker.late.add(self._call)
         self._call.add_done_callback(self._settle)
 

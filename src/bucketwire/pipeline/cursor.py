@@ -37,6 +37,8 @@ class CursorKeeper:
         self._trimmed: Offset | None = None
         self._trimmed_at = 0.0
         self._closed = False
+        self.is_lost = False
+        """Whether another pipeline has the cursor, or has had it since: this one must end."""
         self._thread = Thread(target=self._run, name="cursor", daemon=True)
 
     def start(self) -> None:
@@ -69,6 +71,7 @@ class CursorKeeper:
         saved = self._cursors.save(CONSUMER, offset, time.time_ns() if alive else 0, self._holder)
         self._saved, self._saved_at = offset, time.monotonic()
         if not saved:  # another pipeline has taken over, and may not have read what we would trim
+            self.is_lost = True
             return
         if offset != self._trimmed and self._saved_at - self._trimmed_at >= BEAT_EVERY_SECONDS:
             self._changes.trim(offset)

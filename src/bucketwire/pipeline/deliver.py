@@ -50,10 +50,10 @@ def delivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
     json_logs = logs_json()
 
     def deliver(batches: Batches) -> Batches:
-        worker = open_worker(settings, json_logs=json_logs)
-        if _is_repeated():
-            worker.receipts.read()
         try:
+            worker = open_worker(settings, json_logs=json_logs)
+            if _is_repeated():
+                worker.receipts.read()
             yield summary(SliceDelivery(worker).run(_changes(batches)))
         except Unavailable as error:
             pause_after(error)

@@ -2,7 +2,7 @@
 
     wait      until nobody else has it; a standby is ready to run, so that it takes over within seconds
     keep      in a thread, again and again
-    is_lost   somebody else has it: this pipeline must end
+    is_lost   somebody else has it, or has had it since: this pipeline must end
 
 A pipeline that was paused, or cut off from the metabase, may find its lease lost when it goes on. What it did
 before it noticed may be done twice; its cursor is not saved any more. If nobody has taken it, it is kept.
@@ -57,7 +57,7 @@ class Lease:
         return True
 
     def is_lost(self) -> bool:
-        """Whether somebody else has it by now."""
+        """Whether somebody else has it by now, or has had it."""
         return self._taken
 
     def release(self) -> None:
@@ -66,19 +66,23 @@ class Lease:
         if self._thread.is_alive():
             self._thread.join(KEEP_EVERY_SECONDS)
         try:
-            self._cursors.lease(CONSUMER, self._holder, 0)
+            self._cursors.keep(CONSUMER, self._holder, 0)
         except Unavailable as error:
             log.warning("lease_not_released", reason=error.message)
 
     def _took(self) -> bool:
         try:
-            ours = self._cursors.lease(CONSUMER, self._holder, SECONDS)
+            return self._cursors.lease(CONSUMER, self._holder, SECONDS)
         except Unavailable as error:
-            log.warning("lease_not_kept", reason=error.message)
+            log.warning("lease_not_taken", reason=error.message)
             return False
-        self._taken = not ours
-        return ours
 
     def _keep(self) -> None:
         while not self._released.wait(KEEP_EVERY_SECONDS):
-            self._took()
+            self._prolong()
+
+    def _prolong(self) -> None:
+        try:
+            self._taken = not self._cursors.keep(CONSUMER, self._holder, SECONDS)
+        except Unavailable as error:
+            log.warning("lease_not_kept", reason=error.message)

@@ -1,7 +1,7 @@
 """Event ids of delivered messages, noted beside the batches: they make repetitions rare.
 
     note    after each call of a publisher: appended to a file that all workers of this machine share
-    has     after a new start: whether a message of the batch that is repeated was delivered before
+    has     after a start or a takeover: whether a message of the batch that is repeated was delivered before
 
 The cursor says what is done, but a batch late: what was delivered in the batch under way when a process is
 killed would go out again. Nothing is promised here: a file may be lost, with the machine, or on another one,
@@ -46,7 +46,9 @@ class Receipts:
         self._known = frozenset(ids)
 
     def has(self, message: Message) -> bool:
-        """Whether the message was noted when the notes were read."""
+        """Whether the message was noted when the notes were read: at the first message, or since."""
+        if not self._read_at_ns:
+            self.read()
         if message.committed_at_ns > self._read_at_ns:  # nothing older comes from here on
             self._known = frozenset()
         return message.event_id in self._known

@@ -28,7 +28,7 @@ from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.attempt import LONGEST_WAIT_SECONDS
 from bucketwire.pipeline.deliver import Batches, summary
 from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
-from bucketwire.pipeline.patience import pause_after
+from bucketwire.pipeline.patience import patiently, pause_after
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options
 from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.turn import Turn
@@ -105,7 +105,7 @@ class DueReader(DataSourceStreamReader):
         """The topics that are due now."""
         if start == end:
             return []
-        arns = self._metabase().queue.due_topics(time.time_ns())
+        arns = patiently(lambda: self._metabase().queue.due_topics(time.time_ns()))
         return [TopicsPartition(arns[at : at + TOPICS_A_TASK]) for at in range(0, len(arns), TOPICS_A_TASK)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -130,9 +130,13 @@ def redelivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
     json_logs = logs_json()
 
     def redeliver(batches: Batches) -> Batches:
-        worker = open_worker(settings, json_logs=json_logs)
         arns = [arn for batch in batches for arn in batch.column(0).to_pylist()]
-        yield summary(redeliver_topics(worker, arns))
+        try:
+            tally = redeliver_topics(open_worker(settings, json_logs=json_logs), arns)
+        except Unavailable as error:  # the queue remembers what is due
+            pause_after(error)
+            tally = Tally()
+        yield summary(tally)
 
     return redeliver
 
@@ -145,10 +149,9 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     for arn in _next_in_turn(worker, arns, unhealthy):
         drain = TopicDrain(worker, arn, unhealthy.get(arn))
         drain.claim()
-        running[worker.drain_threads.submit(drain.run)] = arn
-    worker.drains.update(running)
-    for each in running:
-        each.add_done_callback(worker.drained)
+        begun = worker.drain_threads.submit(drain.run)
+        running[begun] = worker.drains[begun] = arn
+        begun.add_done_callback(worker.drained)
     # when all threads are taken, wait for one of them rather than ask again at once
     done, late = wait(running or list(worker.drains), WAIT_FOR_DRAINS_SECONDS)
     done, late = done & running.keys(), late & running.keys()

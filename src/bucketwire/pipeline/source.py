@@ -39,7 +39,7 @@ from bucketwire.metabase.base import Metabase, Topics
 from bucketwire.metabase.values import Offset, Slice
 from bucketwire.metainfo.all_topics import all_topics
 from bucketwire.pipeline.cursor import CursorKeeper
-from bucketwire.pipeline.patience import pause_after
+from bucketwire.pipeline.patience import patiently, pause_after
 from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.turn import Turn
 from bucketwire.pipeline.worker import open_worker
@@ -119,16 +119,21 @@ class ChangesReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """The slices of a batch."""
-        return [SlicePartition(part) for part in self._plan().slices(start["offset"], end["offset"])]
+        parts = patiently(lambda: self._plan().slices(start["offset"], end["offset"]))
+        return [SlicePartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The changes of a slice. Repeats exactly."""
         if partition.value.start == partition.value.end:
             return
-        worker = open_worker(self._settings.pipeline, json_logs=self._settings.json_logs)
-        changes = worker.metabase.changes.read(partition.value)
-        while lines := list(islice(changes, LINES_A_ROW)):
-            yield pa.record_batch([pa.array([b"\n".join(lines)], pa.binary())], schema=SCHEMA)
+        try:
+            worker = open_worker(self._settings.pipeline, json_logs=self._settings.json_logs)
+            changes = worker.metabase.changes.read(partition.value)
+            while lines := list(islice(changes, LINES_A_ROW)):
+                yield pa.record_batch([pa.array([b"\n".join(lines)], pa.binary())], schema=SCHEMA)
+        except Unavailable as error:
+            pause_after(error)
+            raise
 
     def stop(self) -> None:
         """Save the cursor a last time."""
@@ -177,6 +182,9 @@ class Planner:
                 return NOT_BEGUN
             done = self._begun_at = self._first_offset()
         self._cursor.advance(done, alive=not cold)
+        if self._cursor.is_lost:
+            time.sleep(WAIT_SECONDS)
+            return done
         if stop_asked(self._settings):
             self._cursor.save()
             return done

@@ -28,6 +28,8 @@ THREADS = 64
 """Topics that are published to at once."""
 ATTEMPT_THREADS = 256
 """Calls of publishers at once; most of them wait for a destination that hangs."""
+MOST_LATE = ATTEMPT_THREADS - 2 * THREADS
+"""With so many calls late, others are given up at the deadline: there is a thread for each topic in turn."""
 DRAIN_THREADS = 256
 """Topics whose parked messages are tried at once; most of them wait for a destination that hangs."""
 
@@ -74,9 +76,7 @@ class Worker:
 def open_worker(settings: PipelineSettings, *, json_logs: bool) -> Worker:
     """The worker of this process; made once."""
     configure_logging(json=json_logs)
-    worker = make_worker(settings, open_metabase(settings.metabase))
-    worker.receipts.read()
-    return worker
+    return make_worker(settings, open_metabase(settings.metabase))
 
 
 def queue_limits(settings: PipelineSettings) -> QueueLimits:

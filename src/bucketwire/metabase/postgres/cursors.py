@@ -8,7 +8,7 @@ _SAVE = """
 INSERT INTO cursors (consumer, position, alive_at_ns)
 SELECT %(consumer)s, %(position)s, %(alive)s WHERE NOT EXISTS (
     SELECT 1 FROM leases WHERE consumer = %(consumer)s AND holder <> %(holder)s
-        AND until_ns BETWEEN server_ns() + 1 AND server_ns() + 60000000000
+        AND (%(holder)s <> '' OR until_ns BETWEEN server_ns() + 1 AND server_ns() + 60000000000)
 )
 ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
 RETURNING true
@@ -19,6 +19,16 @@ ON CONFLICT (consumer) DO UPDATE SET holder = excluded.holder, until_ns = exclud
 WHERE leases.holder = excluded.holder
     OR leases.until_ns NOT BETWEEN server_ns() + 1 AND server_ns() + 60000000000
 RETURNING true
+"""
+_KEEP = """
+UPDATE leases SET until_ns = server_ns() + %(ns)s WHERE consumer = %(consumer)s AND holder = %(holder)s
+RETURNING true
+"""
+_NOT_ALIVE = """
+UPDATE cursors SET alive_at_ns = 0 WHERE consumer = %(consumer)s AND NOT EXISTS (
+    SELECT 1 FROM leases WHERE consumer = %(consumer)s
+        AND until_ns BETWEEN server_ns() + 1 AND server_ns() + 60000000000
+)
 """
 
 
@@ -38,6 +48,11 @@ class PostgresCursors:
         values = {"consumer": consumer, "holder": holder, "ns": int(seconds * 1e9)}
         return self._database.run(lambda work: work.row(_LEASE, values)) is not None
 
+    def keep(self, consumer: str, holder: str, seconds: float) -> bool:
+        """Prolong the lease."""
+        values = {"consumer": consumer, "holder": holder, "ns": int(seconds * 1e9)}
+        return self._database.run(lambda work: work.row(_KEEP, values)) is not None
+
     def holder(self, consumer: str) -> str | None:
         """Who has the lease now."""
         row = self._database.row(
@@ -49,6 +64,10 @@ class PostgresCursors:
         """Keep the offset, unless somebody else has the lease."""
         values = {"consumer": consumer, "position": offset, "alive": alive_at_ns, "holder": holder}
         return self._database.run(lambda work: work.row(_SAVE, values)) is not None
+
+    def not_alive(self, consumer: str) -> None:
+        """The consumer is not at work."""
+        self._database.run(lambda work: work.write(_NOT_ALIVE, {"consumer": consumer}))
 
     def alive_at_ns(self, consumer: str) -> int | None:
         """When the consumer last saved."""

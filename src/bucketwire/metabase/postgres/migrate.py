@@ -4,7 +4,8 @@
 lock; the second finds the work done.
 
 Processes of the version before go on working while a migration runs and after it. So a migration only adds:
-tables, columns that have a default, functions, never an index on a large table without CONCURRENTLY. One that
+tables, columns that have a default, functions. It never adds an index to a table that may be large: writers
+would wait until it is built, and CONCURRENTLY, which spares them that, is refused in a transaction. One that
 older processes could not work with sets `oldest_schema` to its own number, and they refuse the database.
 """
 

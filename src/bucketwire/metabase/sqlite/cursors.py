@@ -10,7 +10,8 @@ from bucketwire.metabase.values import Offset
 _SAVE = """
 INSERT INTO cursors (consumer, position, alive_at_ns)
 SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
-    SELECT 1 FROM leases WHERE consumer = ?1 AND holder <> ?4 AND until_ns BETWEEN ?5 + 1 AND ?5 + 60000000000
+    SELECT 1 FROM leases WHERE consumer = ?1 AND holder <> ?4
+        AND (?4 <> '' OR until_ns BETWEEN ?5 + 1 AND ?5 + 60000000000)
 )
 ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
 """
@@ -18,6 +19,12 @@ _LEASE = """
 INSERT INTO leases (consumer, holder, until_ns) VALUES (?1, ?2, ?3)
 ON CONFLICT (consumer) DO UPDATE SET holder = excluded.holder, until_ns = excluded.until_ns
 WHERE leases.holder = excluded.holder OR leases.until_ns NOT BETWEEN ?4 + 1 AND ?4 + 60000000000
+"""
+_KEEP = "UPDATE leases SET until_ns = ? WHERE consumer = ? AND holder = ?"
+_NOT_ALIVE = """
+UPDATE cursors SET alive_at_ns = 0 WHERE consumer = ?1 AND NOT EXISTS (
+    SELECT 1 FROM leases WHERE consumer = ?1 AND until_ns BETWEEN ?2 + 1 AND ?2 + 60000000000
+)
 """
 
 
@@ -43,6 +50,15 @@ class SqliteCursors:
 
         return self._writer.run(job)
 
+    def keep(self, consumer: str, holder: str, seconds: float) -> bool:
+        """Prolong the lease."""
+        until_ns = time.time_ns() + int(seconds * 1e9)
+
+        def job(transaction: Transaction) -> bool:
+            return transaction.execute(_KEEP, (until_ns, consumer, holder)).rowcount > 0
+
+        return self._writer.run(job)
+
     def holder(self, consumer: str) -> str | None:
         """Who has the lease now."""
         row = self._readers.row(
@@ -58,6 +74,10 @@ class SqliteCursors:
             return transaction.execute(_SAVE, values).rowcount > 0
 
         return self._writer.run(job)
+
+    def not_alive(self, consumer: str) -> None:
+        """The consumer is not at work."""
+        self._writer.run(lambda work: work.execute(_NOT_ALIVE, (consumer, time.time_ns())))
 
     def alive_at_ns(self, consumer: str) -> int | None:
         """When the consumer last saved."""

@@ -1,0 +1,77 @@
+"""What the next batch holds, and whose turn it is to say so."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bucketwire.config import CONSUMER, PipelineSettings
+from bucketwire.event.name import Operation
+from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase
+from bucketwire.pipeline.source import NOT_BEGUN, Planner
+from factories import new_object, origin, rule
+from wire import until as wait_until
+
+ROWS = 100
+
+
+@pytest.fixture
+def metabase(tmp_path: Path) -> Iterator[Metabase]:
+    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    opened.buckets.create("media", "owner-1", "us-east-1")
+    opened.rules.edit("media", lambda _: [rule()])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> Iterator[Planner]:
+    url = f"sqlite:///{tmp_path}/metabase.db"
+    settings = PipelineSettings(metabase=url, dialect="aws", scratch=tmp_path, holder="first")
+    made = Planner(settings, open_metabase(url))
+    yield made
+    made.close()
+
+
+def put(metabase: Metabase, count: int) -> None:
+    for number in range(count):
+        metabase.objects.put("media", new_object(str(number)), Operation.PUT, origin())
+
+
+def until(condition: Callable[[], bool]) -> None:
+    wait_until(condition, 20, lambda: "it did not happen in time")
+
+
+def test_a_pipeline_that_stands_by_gives_nothing(metabase: Metabase, planner: Planner) -> None:
+    put(metabase, 3)
+    metabase.cursors.lease(CONSUMER, "other", 60)
+    assert planner.next_offset(NOT_BEGUN, ROWS) == NOT_BEGUN
+    assert planner.slices(NOT_BEGUN, NOT_BEGUN)[0].start == planner.slices(NOT_BEGUN, NOT_BEGUN)[0].end
+
+
+def test_it_begins_at_the_cursor_of_the_moment_when_its_turn_comes(
+    metabase: Metabase, planner: Planner
+) -> None:
+    put(metabase, 3)
+    done = metabase.changes.head(metabase.changes.start(), 2)
+    metabase.cursors.save(CONSUMER, done, 0)
+    metabase.cursors.lease(CONSUMER, "first", 60)
+    end = planner.next_offset(NOT_BEGUN, ROWS)
+    (part,) = planner.slices(NOT_BEGUN, end)
+    assert part.start == done
+    assert len(list(metabase.changes.read(part))) == 1
+
+
+def test_who_has_lost_the_cursor_gives_no_further_batch(metabase: Metabase, planner: Planner) -> None:
+    put(metabase, 3)
+    metabase.cursors.lease(CONSUMER, "first", 60)
+    end = planner.next_offset(NOT_BEGUN, ROWS)
+    metabase.cursors.keep(CONSUMER, "first", 0)
+    metabase.cursors.lease(CONSUMER, "second", 60)
+    metabase.cursors.save(CONSUMER, end, time.time_ns(), "second")
+    put(metabase, 3)
+    until(lambda: planner.next_offset(end, ROWS) == end and planner._cursor.is_lost)
+    assert planner.next_offset(end, ROWS) == end
+    assert metabase.cursors.load(CONSUMER) == end
