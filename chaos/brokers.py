@@ -59,11 +59,12 @@ class HttpDestination:
     def __init__(self, stack: ExitStack, topics: Sequence[str], places: int) -> None:
         self.endpoints = [stack.enter_context(HttpEndpoint()) for _ in range(places)]
         self.ways = [stack.enter_context(Proxy(endpoint.port)) for endpoint in self.endpoints]
-        self._place_of = {topic: number % places for number, topic in enumerate(topics)}
+        self.place_of = {topic: number % places for number, topic in enumerate(topics)}
+        """At which endpoint each topic is now; whoever moves one writes it down."""
 
     def attributes(self, topic: str) -> dict[str, str]:
         """Of a topic that leads here."""
-        return {"push-endpoint": self.url(topic, self._place_of[topic])}
+        return {"push-endpoint": self.url(topic, self.place_of[topic])}
 
     def url(self, topic: str, place: int) -> str:
         """Of a topic at that endpoint."""

@@ -44,6 +44,7 @@ class Owner:
                     TopicArn=arn, AttributeName="push-endpoint", AttributeValue=url
                 )
             )
+            self._world.http.place_of[step.topic] = step.place
             return
         first_sent = time.time()
         edit = Edit(step.bucket, step.rules, first_sent)

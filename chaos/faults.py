@@ -40,7 +40,7 @@ class Saboteur:
         self._world = world
         self._open: list[tuple[float, int, FaultStep, float, End]] = []
         self.injuries: list[Injury] = []
-        self.missed = 0
+        self.missed: list[Kind] = []
         """Faults that found nothing to hit."""
 
     def run(self, steps: Iterable[FaultStep], began: float, stop: threading.Event) -> None:
@@ -64,10 +64,10 @@ class Saboteur:
         at = time.time()
         end = _FAULTS[step.kind](self._world, step)
         if end is None:
-            self.missed += 1
+            self.missed.append(step.kind)
             return
         ends_at = max(at, began + step.at_seconds) + step.duration_seconds
-        heapq.heappush(self._open, (ends_at, len(self.injuries) + self.missed, step, at, end))
+        heapq.heappush(self._open, (ends_at, len(self.injuries) + len(self.missed), step, at, end))
         if not step.duration_seconds:
             self._end_next()
 
@@ -120,9 +120,12 @@ def _one(pids: Sequence[int], step: FaultStep) -> list[int]:
     return [pids[step.target % len(pids)]] if pids else []
 
 
-def _endpoint(mode: Mode) -> Callable[[World, FaultStep], End]:
-    def misbehave(world: World, step: FaultStep) -> End:
-        endpoint = world.http.endpoints[step.target % len(world.http.endpoints)]
+def _endpoint(mode: Mode) -> Callable[[World, FaultStep], End | None]:
+    def misbehave(world: World, step: FaultStep) -> End | None:
+        places = sorted(set(world.http.place_of.values()))
+        endpoint = world.http.endpoints[places[step.target % len(places)]]
+        if endpoint.mode is not Mode.OK:  # a fault is there already, and would end with this one
+            return None
         endpoint.status = 500
         endpoint.delay_seconds = step.target % 1000 / 1000 * SLOWEST_SECONDS
         endpoint.mode = mode

@@ -10,11 +10,13 @@ from typing import Any
 from chaos.check import Verdict, first_receipts
 from chaos.history import History, Injury, Outcome, Write
 from chaos.measure import Delay, Recovery, delays, duplicates_by_fault, percentile, recoveries, undisturbed
-from chaos.plan import Action
+from chaos.plan import Action, Kind
 
 SHOWN = 20
 """Of a long list of violations, so many are told."""
 RECOVERY_TARGET_SECONDS = 5.0
+OFTEN = 3
+"""A kind of fault that was tried so often, and never hit anything, was not tested."""
 
 
 @dataclass(slots=True)
@@ -23,7 +25,7 @@ class Findings:
 
     history: History
     injuries: list[Injury]
-    missed: int
+    missed: list[Kind]
     """Faults that hit nothing."""
     actions: list[tuple[Action, Outcome]]
     edits: int
@@ -64,7 +66,9 @@ def failures(run: Findings) -> list[str]:
         "still parked": run.still_parked,
     }
     counted = [f"{name}: {count}" for name, count in found.items() if count != 0]
-    return [*counted, *run.problems]
+    vain = set(run.missed) - {injury.kind for injury in run.injuries}
+    never = [f"never hit: {kind}" for kind in sorted(vain) if run.missed.count(kind) >= OFTEN]
+    return [*counted, *never, *run.problems]
 
 
 def summary(run: Run) -> dict[str, Any]:
@@ -96,7 +100,7 @@ def summary(run: Run) -> dict[str, Any]:
         "dead_letters": found.dead_letters,
         "still_parked": found.still_parked,
         "faults": len(found.injuries),
-        "faults_that_hit_nothing": found.missed,
+        "faults_that_hit_nothing": len(found.missed),
         "latency_undisturbed_seconds": _percentiles(undisturbed(late, found.injuries)),
         "latency_of_all_seconds": _percentiles(sorted(seconds for _, seconds in late)),
         "cold_starts_seconds": _cold_starts(found.cold_starts),

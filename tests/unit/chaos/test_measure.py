@@ -66,3 +66,8 @@ def test_percentiles_of_nothing_are_nothing() -> None:
     assert percentile([], 50) == 0.0
     assert percentile([1.0, 2.0, 3.0], 50) == 2.0
     assert percentile([1.0, 2.0, 3.0], 99) == 3.0
+
+
+def test_an_event_that_was_late_far_from_any_fault_counts_however_late_it_was() -> None:
+    injuries = [Injury(Kind.KILL_JVM, 10.0, 10.0), Injury(Kind.KILL_JVM, 60.0, 60.0)]
+    assert undisturbed([(40.0, 25.0), (59.8, 2.0), (12.0, 3.0)], injuries) == [25.0]

@@ -14,7 +14,7 @@ WRITE = Write("media", "a.mp4", "ObjectCreated:Put", 10, 11, Outcome.ACKNOWLEDGE
 GOOD = Findings(
     history=History(writes=[WRITE]),
     injuries=[Injury(Kind.KILL_JVM, 12.0, 12.0)],
-    missed=0,
+    missed=[],
     actions=[(Action.PUT, Outcome.ACKNOWLEDGED)],
     edits=0,
     ends_at=20.0,
@@ -44,6 +44,7 @@ def test_a_run_without_findings_has_passed() -> None:
         (replace(GOOD, dead_letters=2.0), "dead letters: 2.0"),
         (replace(GOOD, dead_letters=None), "dead letters: None"),
         (replace(GOOD, still_parked=3.0), "still parked: 3.0"),
+        (replace(GOOD, missed=[Kind.KILL_GATEWAY] * 3), "never hit: kill gateway"),
         (replace(GOOD, problems=["OSError: it broke"]), "OSError: it broke"),
     ],
 )
