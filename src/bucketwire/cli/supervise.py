@@ -1,8 +1,9 @@
 """Runs the parts of the system as child processes: restarts those that die, stops all of them together.
 
 Each part leads a session of its own, so that Ctrl-C reaches the supervisor alone and a part can be ended with
-all that it has started: Spark's Python processes leave its process group, but not its session. A part holds the reading end of a pipe as its standard input: when the
-supervisor is gone, however it went, the pipe closes and the part stops by itself.
+all that it has started: Spark's Python processes leave its process group, but not its session. A part holds
+the reading end of a pipe as its standard input: when the supervisor is gone, however it went, the pipe closes
+and the part stops by itself.
 
 Each part is watched by a thread of its own: what has to be done before a start or after a death may block, as
 when a database is away, and the other parts are watched all the same.
@@ -185,14 +186,14 @@ def _bury(process: subprocess.Popen[bytes]) -> bool:
         if time.monotonic() > ends:
             return False
         for pid in left:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_LOOK_EVERY_SECONDS)
     return True
 
 
 def _running(session: int) -> list[int]:
-    """The processes of a session, without the dead that nobody has waited for; none where there is no /proc."""
+    """The processes of a session, without dead ones that nobody has waited for. None without a /proc."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended meanwhile

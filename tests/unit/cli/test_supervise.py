@@ -18,6 +18,7 @@ from bucketwire.cli.supervise import Part, Start, Supervisor
 from bucketwire.errors import Unavailable
 
 PATIENCE_SECONDS = 20
+MORE_THAN_ANY_PID = 1 << 23
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -173,20 +174,46 @@ def test_each_start_may_have_another_command(tmp_path: Path) -> None:
 
 
 def test_what_is_to_do_after_a_death_is_done_when_all_children_have_ended_too(tmp_path: Path) -> None:
-    child = tmp_path / "child"
+    left_alive: list[bool] = []
+    part = leaving(child := tmp_path / "child", lambda: left_alive.append(alive(int(child.read_text()))))
+    with supervised(part):
+        until(lambda: bool(left_alive))
+    assert not left_alive[0]
+
+
+def test_while_children_of_a_dead_part_do_not_end_its_end_is_not_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervise, "END_SECONDS", 0.2)
+    monkeypatch.setattr(supervise, "_running", lambda _: [MORE_THAN_ANY_PID])
+    settled: list[bool] = []
+    with supervised(script("pipeline", "raise SystemExit(1)", lambda: settled.append(True))) as (_, said):
+        until(lambda: len(said) >= 2)
+    assert said[0] == "the end of pipeline is not settled (processes that it has started do not end)"
+    assert not settled
+
+
+def leaving(child: Path, after_death: Callable[[], None]) -> Part:
+    """A part that dies and leaves a child behind, in a process group of its own as Spark's are."""
     code = (
         "import subprocess, sys\n"
-        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "sleep = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        "grandchild = subprocess.Popen(sleep, process_group=0)\n"
         f"open({str(child)!r}, 'w').write(str(grandchild.pid))"
     )
-    settled: list[bool] = []
+    return script("pipeline", code, after_death)
 
-    def settle() -> None:
-        until(lambda: not alive(int(child.read_text())))
-        settled.append(True)
 
-    with supervised(script("pipeline", code, settle)):
-        until(lambda: bool(settled))
+def test_what_ends_the_watch_over_a_part_stops_all_and_is_raised(tmp_path: Path) -> None:
+    def fail() -> Start:
+        until(other.exists)
+        raise RuntimeError("a mistake of ours")
+
+    other = tmp_path / "other"
+    supervisor = Supervisor([Part("broken", fail), script("other", touch(other))], os.environ, print)
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        supervisor.run()
+    assert supervisor._runs[1].process is None
 
 
 def test_while_a_death_cannot_be_settled_the_other_parts_are_watched(tmp_path: Path) -> None:

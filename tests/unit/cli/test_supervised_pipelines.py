@@ -143,8 +143,10 @@ def test_the_first_starts_when_the_one_that_took_over_is_gone(pipelines: Pipelin
 
 
 def test_a_standby_that_waits_can_be_stopped(pipelines: Pipelines) -> None:
-    pipelines.stop.set()
-    prepare(pipelines, part=1)
+    with prepared(pipelines, part=1) as started:
+        assert not started.wait(0.2)
+        pipelines.stop.set()
+        assert started.wait(20), "it waits for as long as it has patience"
 
 
 def test_the_metabases_password_is_not_shown(pipelines: Pipelines) -> None:
