@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -16,6 +16,7 @@ from bucketwire.errors import ConfigError
 from bucketwire.event.topic import Topic
 from bucketwire.publish.amqp import LANES, AmqpPublisher
 from bucketwire.publish.amqp_batch import WINDOW_MESSAGES
+from bucketwire.publish.amqp_channel import AmqpChannel
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from factories import message, topic
@@ -63,9 +64,10 @@ class Exchange:
             channel.exchange_delete(self.name)
             channel.queue_delete(self.name)
 
-    def bind(self) -> None:
+    def bind(self, **arguments: Any) -> None:
+        named = {name.replace("_", "-"): value for name, value in arguments.items()}
         with self._server.channel(self._vhost) as channel:
-            channel.queue_declare(self.name)
+            channel.queue_declare(self.name, arguments=named)
             channel.queue_bind(self.name, self.name, "videos")
 
     def take(self) -> list[tuple[Any, Any, bytes]]:
@@ -140,6 +142,28 @@ def test_a_batch_larger_than_the_window_arrives_in_order(
     outcomes = publish(connections, to(exchange.name, server.url(), amqp_ack_level=level), many)
     assert outcomes == [Delivered()] * many
     assert [body for _, _, body in exchange.take()] == [b"%d" % n for n in range(many)]
+
+
+def test_messages_of_one_key_arrive_in_order(
+    server: RabbitmqServer, exchange: Exchange, connections: Connections
+) -> None:
+    publisher = AmqpPublisher(to(exchange.name, server.url(), ordering="key"), connections)
+    keyless = [message(f"event-{n}", body=b"%d" % n) for n in range(100)]
+    sent = [msgspec.structs.replace(each, key=f"key-{n % 7}") for n, each in enumerate(keyless)]
+    assert publisher.publish(sent, LONG_SECONDS) == [Delivered()] * 100
+    assert [body for _, _, body in exchange.take()] == [b"%d" % n for n in range(100)]
+
+
+def test_with_ordering_nothing_overtakes_a_message_that_the_broker_refused(
+    server: RabbitmqServer, connections: Connections
+) -> None:
+    full = Exchange(server)
+    full.bind(x_max_length=1, x_overflow="reject-publish")
+    publisher = AmqpPublisher(to(full.name, server.url(), ordering="key"), connections)
+    outcomes = publisher.publish([message(f"event-{n}") for n in range(4)], LONG_SECONDS)
+    behind = Retry("an earlier message about the same key was not taken")
+    assert outcomes == [Delivered(), Retry("the broker did not accept the message"), behind, behind]
+    full.delete()
 
 
 def test_user_password_and_virtual_host_are_decoded(server: RabbitmqServer, connections: Connections) -> None:
@@ -370,6 +394,123 @@ def test_a_queue_that_hangs_keeps_nobody_else_waiting(
         server.resume_queue(stuck.name)
     at_work.join(LONG_SECONDS)
     stuck.delete()
+
+
+def test_two_queues_that_hang_both_stay_apart_from_the_others(
+    server: RabbitmqServer, exchange: Exchange, connections: Connections
+) -> None:
+    stuck = [Exchange(server), Exchange(server)]
+    first, second = (AmqpPublisher(to(each.name, server.url()), connections) for each in stuck)
+    healthy = AmqpPublisher(to(exchange.name, server.url()), connections)
+    many = [message(f"event-{n}") for n in range(WINDOW_MESSAGES)]
+    for each in stuck:
+        each.bind()
+        server.suspend_queue(each.name)
+    try:
+        assert Delivered() not in first.publish(many, 1.0) + second.publish(many, 1.0)
+        at_work = [Thread(target=first.publish, args=(many, LONG_SECONDS))]
+        at_work[0].start()
+        _wait_until(lambda: server.held_up_connections() > 0)
+        assert Delivered() not in second.publish(many, 1.0)  # none of it is even sent
+        at_work.append(Thread(target=second.publish, args=(many, LONG_SECONDS)))
+        at_work[1].start()
+        for _ in range(20):
+            assert healthy.publish(many, LONG_SECONDS / 2) == [Delivered()] * len(many)
+    finally:
+        for each in stuck:
+            server.resume_queue(each.name)
+    for thread in at_work:
+        thread.join(LONG_SECONDS)
+    for each in stuck:
+        each.delete()
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + LONG_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up_at
+
+
+@pytest.fixture
+def few_channels(server: RabbitmqServer) -> Iterator[int]:
+    """How many the broker allows on each new connection."""
+    server.evaluate("application:set_env(rabbit, channel_max, 2).")
+    yield 2
+    server.evaluate("application:set_env(rabbit, channel_max, 2047).")
+
+
+def test_calls_wait_for_each_other_where_the_broker_allows_few_channels(
+    server: RabbitmqServer, proxy: Proxy, exchange: Exchange, connections: Connections, few_channels: int
+) -> None:
+    url, calls = server.url(port=proxy.port), 4 * LANES * few_channels
+    with ThreadPoolExecutor(calls) as threads:
+        for level in ("broker", "none", "broker"):
+            where = to(exchange.name, url, amqp_ack_level=level)
+            found = threads.map(lambda where: publish(connections, where, 20), [where] * calls)
+            assert list(found) == [[Delivered()] * 20] * calls
+    assert len(exchange.take()) == 3 * 20 * calls
+    assert proxy.connections <= LANES
+
+
+def test_a_message_too_large_is_rejected_where_the_broker_allows_few_channels(
+    server: RabbitmqServer, exchange: Exchange, connections: Connections, few_channels: int
+) -> None:
+    publishers = [
+        AmqpPublisher(to(exchange.name, server.url()), connections) for _ in range(2 * few_channels)
+    ]
+    sent = [message("small"), message("large", body=b"x" * (MESSAGE_LIMIT_BYTES + 1))]
+    with ThreadPoolExecutor(len(publishers)) as threads:
+        found = list(threads.map(lambda each: each.publish(sent, LONG_SECONDS), publishers))
+    assert [[type(outcome) for outcome in each] for each in found] == [[Delivered, Rejected]] * len(found)
+
+
+def test_a_connection_without_free_channels_gets_no_calls_while_there_can_be_another(
+    server: RabbitmqServer, exchange: Exchange, connections: Connections, few_channels: int
+) -> None:
+    stuck = Exchange(server)
+    stuck.bind()
+    healthy = AmqpPublisher(to(exchange.name, server.url()), connections)
+    assert healthy.publish([message()], LONG_SECONDS) == [Delivered()]
+    server.suspend_queue(stuck.name)
+    try:
+        hanging = [AmqpPublisher(to(stuck.name, server.url()), connections) for _ in range(few_channels)]
+        at_work = [Thread(target=each.publish, args=([message()], LONG_SECONDS)) for each in hanging]
+        for thread in at_work:
+            thread.start()
+        for _ in range(100):
+            assert healthy.publish([message()], LONG_SECONDS / 2) == [Delivered()]
+    finally:
+        server.resume_queue(stuck.name)
+    for thread in at_work:
+        thread.join(LONG_SECONDS)
+    stuck.delete()
+
+
+@pytest.mark.parametrize("step", ["check", "send"])
+def test_what_nobody_expects_ends_its_own_call_alone(
+    server: RabbitmqServer,
+    proxy: Proxy,
+    exchange: Exchange,
+    connections: Connections,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    where = to(exchange.name, server.url(port=proxy.port))
+    assert publish(connections, where) == [Delivered()]
+    works = getattr(AmqpChannel, step)
+
+    def fails(channel: AmqpChannel, exchange: str, *given: Any) -> Any:
+        if exchange == "odd":
+            raise RuntimeError
+        return works(channel, exchange, *given)
+
+    odd = to("odd", server.url(port=proxy.port))
+    with server.channel() as channel:
+        channel.exchange_declare("odd")
+    monkeypatch.setattr(AmqpChannel, step, fails)
+    assert publish(connections, odd, 3) == [Retry("unexpected RuntimeError")] * 3
+    assert publish(connections, where) == [Delivered()]
+    assert proxy.connections == 1
 
 
 def test_a_call_without_an_answer_costs_the_others_on_its_connection_nothing(

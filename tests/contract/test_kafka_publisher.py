@@ -5,6 +5,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -12,13 +13,14 @@ import pytest
 from confluent_kafka import Message as Received
 
 from bucketwire.errors import ConfigError
-from bucketwire.publish import kafka_producer
+from bucketwire.publish import kafka_scout
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.kafka import KafkaPublisher
 from bucketwire.publish.kafka_settings import LARGEST_MESSAGE_BYTES, QUEUE_KILOBYTES
 from factories import message, topic
 from services.kafka import PASSWORD, USER, KafkaServer, kafka_server, read_topic
+from services.kafka_liar import KafkaLiar
 from services.kafka_mock import MockCluster
 from services.proxy import Condition, Proxy
 from services.token_endpoint import CLIENT, SECRET, TokenEndpoint
@@ -395,6 +397,60 @@ def test_brokers_that_advertise_a_private_address_get_nothing(
     assert server.received(name) == []
 
 
+@pytest.mark.parametrize("level", ["broker", "none"])
+@pytest.mark.parametrize("node", [2, 1, -1, -5])
+def test_no_number_of_a_broker_hides_its_private_address(
+    guarded: Connections, monkeypatch: pytest.MonkeyPatch, node: int, level: str
+) -> None:
+    Names(monkeypatch)
+    with KafkaLiar(lambda it: [(1, BOOTSTRAP, it.port), (node, "127.0.0.1", it.hidden.port)]) as liar:
+        where = topic(f"kafka://{BOOTSTRAP}:{liar.port}", **{"kafka-ack-level": level})
+        assert KafkaPublisher(where, guarded).publish([message()] * 3, LONG_SECONDS) == [PRIVATE] * 3
+        assert liar.hidden.questions == []
+
+
+class Scouts:
+    """Counts the producers that only ask where the brokers listen."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._make = kafka_scout.Producer
+        monkeypatch.setattr(kafka_scout, "Producer", self.make)
+
+    def make(self, *given: Any) -> Any:
+        self.count += 1
+        return self._make(*given)
+
+
+@pytest.mark.parametrize(("advertised", "outcome"), [("8.8.4.4", Delivered()), ("10.0.0.1", PRIVATE)])
+def test_topics_of_one_cluster_share_one_look_at_where_it_listens(
+    guarded: Connections, monkeypatch: pytest.MonkeyPatch, advertised: str, outcome: Outcome
+) -> None:
+    Names(monkeypatch, **{"127.0.0.1": advertised})
+    scouts = Scouts(monkeypatch)
+    with MockCluster() as mock, ThreadPoolExecutor(16) as threads:
+        where = [topic(f"kafka://{BOOTSTRAP}:{mock.port}", f"topic-{number}") for number in range(16)]
+        publishers = [KafkaPublisher(each, guarded) for each in where]
+        for _ in range(2):
+            found = threads.map(lambda each: each.publish([message()], LONG_SECONDS), publishers)
+            assert list(found) == [[outcome]] * 16
+        guarded.close()
+    assert scouts.count == 1
+
+
+def test_brokers_that_could_not_be_asked_are_asked_again(
+    guarded: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Names(monkeypatch, **{"127.0.0.1": "8.8.4.4"})
+    with MockCluster() as mock, Proxy(mock.port) as bootstrap:
+        publisher = KafkaPublisher(topic(f"kafka://{BOOTSTRAP}:{bootstrap.port}"), guarded)
+        bootstrap.condition = Condition.DOWN
+        assert publisher.publish([message()], LONG_SECONDS) == [Retry("connection refused")]
+        bootstrap.condition = Condition.WORKS
+        assert publisher.publish([message()], LONG_SECONDS) == [Delivered()]
+        guarded.close()
+
+
 def test_brokers_that_advertise_public_addresses_get_everything(
     server: KafkaServer, guarded: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,7 +460,7 @@ def test_brokers_that_advertise_public_addresses_get_everything(
     assert publisher.publish([message()] * 3, LONG_SECONDS) == [Delivered()] * 3
     names.lies["127.0.0.1"] = "10.0.0.1"
     assert publisher.publish([message()], LONG_SECONDS) == [Delivered()]
-    monkeypatch.setattr(kafka_producer, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(kafka_scout, "KEPT_SECONDS", 0)
     assert publisher.publish([message()], LONG_SECONDS) == [PRIVATE]
 
 

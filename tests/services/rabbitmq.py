@@ -137,6 +137,10 @@ class RabbitmqServer:
         listed = self._control("list_connections", "client_properties", "--silent")
         return sum(f'"{name}"' in line for line in listed.splitlines())
 
+    def held_up_connections(self) -> int:
+        """How many connections it reads nothing from, or did so a moment ago, as a queue cannot keep up."""
+        return self._control("list_connections", "state", "--silent").split().count("flow")
+
     def _tell_queue(self, name: str, what: str) -> None:
         resource = f'rabbit_misc:r(<<"/">>, queue, <<"{name}">>)'
         self.evaluate(f"{{ok, Q}} = rabbit_amqqueue:lookup({resource}), sys:{what}(amqqueue:get_pid(Q)).")

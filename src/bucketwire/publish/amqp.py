@@ -55,6 +55,7 @@ class AmqpPublisher:
             confirms=level is not AckLevel.NONE,
             mandatory=level is AckLevel.ROUTABLE,
         )
+        self._ordered = topic.ordered
         self._connections = connections
         self._hangs = False
         """Whether the last messages that were sent got no answer."""
@@ -62,7 +63,7 @@ class AmqpPublisher:
     def publish(self, messages: Sequence[Message], deadline_seconds: float) -> list[Outcome]:
         """Publish the messages; see `Publisher.publish`."""
         give_up_at = time.monotonic() + deadline_seconds
-        batch = Batch(messages, self._target.routing_key)
+        batch = Batch(messages, self._target.routing_key, ordered=self._ordered)
         unanswered = Retry(f"no answer within {deadline_seconds:g} s")
         if messages and deadline_seconds > 0:
             try:
@@ -75,10 +76,13 @@ class AmqpPublisher:
         """Nothing to give up: the connections are shared, and closed when nobody uses them."""
 
     def _deliver(self, batch: Batch, give_up_at: float) -> bool:
-        """Whether some were sent and got no answer; `Failure` when none can come any more."""
+        """Whether some were sent and got no answer; `Failure` when none can come any more.
+
+        One that hung before may not even get to send: others that hang hold up the connection apart.
+        """
         with self._connections.shared(("amqp", self._broker, self._hangs), self._open) as lanes:
             call = lanes.send(self._target, batch, give_up_at)
-        return call.has_sent and not call.is_answered
+        return not call.is_answered and (call.has_sent or self._hangs)
 
     def _open(self) -> Lanes:
         count = 1 if self._hangs else LANES

@@ -8,7 +8,8 @@ All of it runs in the thread of the connection, except `wait`, which is for the 
 an outcome for each message, with a `Failure`, or when the caller goes away.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
@@ -18,7 +19,7 @@ import pika
 from bucketwire.event.message import Message
 from bucketwire.publish.amqp_batch import Batch
 from bucketwire.publish.amqp_channel import AmqpChannel
-from bucketwire.publish.amqp_failure import Failure, TooLarge
+from bucketwire.publish.amqp_failure import Failure, TooLarge, unexpected_failure
 
 _PERSISTENT = 2
 
@@ -69,6 +70,14 @@ class Call:
             self.failure = failure
             self._ended.set()
 
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """End this call alone with whatever goes wrong: others on the connection go on."""
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001 nobody knows of which kind
+            self.end(unexpected_failure(problem))
+
     @property
     def is_answered(self) -> bool:
         """Whether each message has its outcome, so that nothing more can come for it."""
@@ -101,12 +110,13 @@ class Call:
         channel = self.channel
         if channel is None or self.ended:
             return
-        while (place := self._batch.next_place()) is not None:
-            self._send(place, channel)
-        if not self._batch.in_flight:
-            self.end()
-        elif not self.target.confirms:
-            channel.check(self.target.exchange, self._all_read)
+        with self.blamed():
+            while (place := self._batch.next_place()) is not None:
+                self._send(place, channel)
+            if not self._batch.in_flight:
+                self.end()
+            elif not self.target.confirms:
+                channel.check(self.target.exchange, self._all_read)
 
     def _all_read(self) -> None:
         """The answer to a question shows that the broker has read all that was sent before it."""

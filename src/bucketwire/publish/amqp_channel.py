@@ -29,7 +29,10 @@ class Listener(Protocol):
 
 
 class AmqpChannel:
-    """Opens itself and then calls `on_open`. With `confirms` the broker answers for each message."""
+    """Opens itself and then calls `on_open`. With `confirms` the broker answers for each message.
+
+    `on_gone` is called at its end; pika frees its number only after that. `NoFreeChannels` at the limit.
+    """
 
     def __init__(
         self,
@@ -37,12 +40,14 @@ class AmqpChannel:
         *,
         confirms: bool,
         on_open: Callable[["AmqpChannel"], None],
+        on_gone: Callable[[], None],
         listener: Listener,
     ) -> None:
         self.confirms = confirms
         self.listener: Listener | None = listener
         self._sent = 0
         self._on_open = on_open
+        self._on_gone = on_gone
         self._channel = wire.channel(self._opened)
         self._channel.add_on_close_callback(self._closed)
         self._channel.add_on_return_callback(self._returned)
@@ -81,6 +86,7 @@ class AmqpChannel:
         listener, self.listener = self.listener, None
         if listener:
             listener.closed(channel_failure(error))
+        self._on_gone()
 
     def _confirmed(self, frame: Any) -> None:
         answer = frame.method

@@ -7,7 +7,7 @@
 pika works in that thread only, which also answers heartbeats while the connection rests. A connection ends
 when it is lost, when it is closed, and when a call got no answer in time and nothing else came lately either:
 then it takes no more calls, and those under way have until their own deadlines. A call that is merely not
-answered loses its channel alone.
+answered loses its channel alone. With as many channels as the broker allows, a call waits for one that rests.
 """
 
 import logging
@@ -15,6 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock, Thread
+
+from pika.exceptions import NoFreeChannels
 
 from bucketwire.publish.amqp_broker import Broker
 from bucketwire.publish.amqp_call import Call
@@ -46,6 +48,8 @@ class AmqpConnection:
         self._calls: set[Call] = set()
         self._tasks: deque[Callable[[], None]] = deque()
         self._resting: list[AmqpChannel] = []
+        self._waiting: deque[Call] = deque()
+        """Calls without a channel, in the order of their coming."""
         self._failure: Failure | None = None
         self._leaving = False
         """Whether it takes no more calls, and ends with the last one."""
@@ -59,6 +63,11 @@ class AmqpConnection:
     def calls(self) -> int:
         """How many are under way."""
         return len(self._calls)
+
+    @property
+    def channel_limit(self) -> float:
+        """How many can be under way without waiting for each other."""
+        return self._wire.channel_limit
 
     @property
     def is_usable(self) -> bool:
@@ -131,38 +140,72 @@ class AmqpConnection:
             self._wire.close()
 
     def _begin(self, call: Call) -> None:
-        """Give the call a channel."""
+        """Give the call a channel, now or when it is its turn."""
+        self._waiting.append(call)
+        self._lend()
+
+    def _lend(self) -> None:
+        """Give channels to those who wait, as far as there are any."""
+        while self._waiting:
+            call = self._waiting.popleft()
+            with call.blamed():
+                if not call.ended and not self._lend_to(call):
+                    self._waiting.appendleft(call)
+                    return
+
+    def _lend_to(self, call: Call) -> bool:
+        """Give it one that rests, or a new one. If there can be none, one of the other kind makes room."""
         self._resting = [channel for channel in self._resting if channel.is_open]
         for channel in self._resting:
             if channel.confirms == call.target.confirms:
                 self._resting.remove(channel)
                 channel.listener = call
                 call.go_on(channel)
-                return
+                return True
+        try:
+            self._open_for(call)
+        except NoFreeChannels:
+            if self._resting:
+                self._resting.pop().close()
+            return False
+        return True
+
+    def _open_for(self, call: Call) -> None:
         AmqpChannel(
             self._wire,
             confirms=call.target.confirms,
             on_open=lambda opened: self._lend_new(opened, call),
+            on_gone=self._note_gone,
             listener=call,
         )
 
     def _lend_new(self, channel: AmqpChannel, call: Call) -> None:
         if call.ended:
-            channel.listener = None
-            self._resting.append(channel)
+            self._rest(channel)
         else:
-            call.go_on(channel)
+            with call.blamed():
+                call.go_on(channel)
 
     def _release(self, call: Call) -> None:
         """Keep the channel of a call that has all its answers; for others some may still come."""
         channel, call.channel = call.channel, None
         if channel is None:
             return
-        if call.is_answered and channel.is_open:
-            channel.listener = None
-            self._resting.append(channel)
-        else:
-            channel.close()
+        with call.blamed():
+            if call.is_answered and channel.is_open:
+                self._rest(channel)
+            else:
+                channel.close()
+
+    def _rest(self, channel: AmqpChannel) -> None:
+        channel.listener = None
+        self._resting.append(channel)
+        self._lend()
+
+    def _note_gone(self) -> None:
+        """Its number is free a moment later."""
+        if self._waiting:
+            self._do(self._lend)
 
     def _on_lost(self, error: BaseException) -> None:
         self._failure = self._failure or connection_failure(error)

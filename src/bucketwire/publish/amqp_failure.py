@@ -79,6 +79,11 @@ def channel_failure(error: BaseException) -> Failure:
     return Failure(f"the broker closed the channel (AMQP {error.reply_code})")
 
 
+def unexpected_failure(error: Exception) -> Failure:
+    """Of what should not happen. Its text may show anything."""
+    return Failure(f"unexpected {type(error).__name__}")
+
+
 def _innermost(error: BaseException) -> BaseException:
     """What pika has wrapped."""
     while True:

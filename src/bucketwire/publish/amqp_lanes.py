@@ -57,7 +57,7 @@ class Lanes:
     def _choose(self) -> AmqpConnection:
         self._connections = [each for each in self._connections if each.is_usable]
         for connection in self._connections:
-            if connection.calls < CALLS_A_LANE:
+            if connection.calls < min(CALLS_A_LANE, connection.channel_limit):
                 return connection
         if len(self._connections) < self._count:
             self._connections.append(AmqpConnection(self._broker, private_allowed=self._private_allowed))

@@ -54,8 +54,13 @@ class Wire:
         """When anything last came from the broker, on the clock of `time.monotonic`; long ago if never."""
         return -math.inf if self._connection is None else float(self._connection.heard_at)
 
+    @property
+    def channel_limit(self) -> float:
+        """How many channels there can be at once; the broker has its say before it is open."""
+        return math.inf if self._connection is None else float(self._connection.params.channel_max)
+
     def channel(self, on_open: Callable[[object], None]) -> Any:
-        """A new channel of pika's, which is open when `on_open` is called."""
+        """A new channel of pika's, which is open when `on_open` is called; `NoFreeChannels` at the limit."""
         return self._connection.channel(on_open_callback=on_open)
 
     def run(self, seconds: float) -> None:

@@ -17,10 +17,10 @@ from bucketwire.publish.guard import PRIVATE_NETWORK, forbidden
 
 KEPT_SECONDS = 60.0
 """How long a look counts."""
+PRIVATE = Retry(PRIVATE_NETWORK)
+TOO_SLOW = Retry("the host names of the brokers were not found in time")
 
-_PRIVATE = Retry(PRIVATE_NETWORK)
 _NOT_FOUND = Retry("host name not found")
-_TOO_SLOW = Retry("the host names of the brokers were not found in time")
 
 
 class BrokersGuard:
@@ -38,7 +38,7 @@ class BrokersGuard:
         try:
             return self._latest().result(timeout=seconds)
         except TimeoutError:
-            return _TOO_SLOW
+            return TOO_SLOW
 
     def _latest(self) -> "Future[Retry | None]":
         with self._lock:
@@ -58,7 +58,7 @@ class BrokersGuard:
         except (OSError, ValueError):
             look.set_result(_NOT_FOUND)
         else:
-            look.set_result(_PRIVATE if private else None)
+            look.set_result(PRIVATE if private else None)
 
 
 def _addresses(host: str) -> set[str]:

@@ -10,7 +10,6 @@ already. A producer that had worked before is then replaced, with its connection
 connecting, so that a deadline too short to connect in is met the next time.
 """
 
-import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,8 +22,7 @@ from bucketwire.event.message import Message
 from bucketwire.log import get_logger
 from bucketwire.publish.base import Delivered, Outcome, Retry
 from bucketwire.publish.kafka_failure import connection_reason, outcome_of
-from bucketwire.publish.kafka_guard import KEPT_SECONDS
-from bucketwire.publish.kafka_scout import listeners_refusal
+from bucketwire.publish.kafka_scout import ListenersGuard
 from bucketwire.publish.kafka_settings import Cluster
 
 TURN_SECONDS = 0.5
@@ -85,15 +83,15 @@ class KafkaClient:
 
     def __init__(self, cluster: Cluster, *, private_allowed: bool = True) -> None:
         self._cluster = cluster
-        self._private_allowed = private_allowed
+        self._listeners = None if private_allowed else ListenersGuard(cluster)
         self._lock = Lock()
         self._producer: _Producer | None = None
-        self._public_at = -math.inf
-        """When the brokers' own word on where they listen was last found harmless."""
 
     def send(self, name: str, messages: Sequence[Message], batch: Batch, until: float) -> None:
         """Produce the messages and wait for their answers; `KafkaException` when there can be no producer."""
-        if not self._private_allowed and not self._is_public(batch, until):
+        if self._listeners and (refusal := self._listeners.refusal(until)):
+            self.close()
+            batch.give_up(refusal)
             return
         producer = self._joined(batch)
         try:
@@ -108,17 +106,6 @@ class KafkaClient:
             if self._producer is not None:
                 self._producer.retire()
             self._producer = None
-
-    def _is_public(self, batch: Batch, until: float) -> bool:
-        """Whether the brokers were lately found to be in public networks; if not, the batch is told why."""
-        if time.monotonic() - self._public_at < KEPT_SECONDS:
-            return True
-        if refusal := listeners_refusal(self._cluster, until):
-            self.close()
-            batch.give_up(refusal)
-            return False
-        self._public_at = time.monotonic()
-        return True
 
     def _joined(self, batch: Batch) -> "_Producer":
         with self._lock:
