@@ -19,6 +19,8 @@ from factories import new_object, origin, rule, topic
 from services.http_endpoint import HttpEndpoint
 
 BUCKET = "media"
+Subscribe = Callable[..., str]
+Write = Callable[..., None]
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +61,7 @@ def other_endpoint() -> Iterator[HttpEndpoint]:
 
 
 @pytest.fixture
-def subscribe(metabase: Metabase) -> Callable[..., str]:
+def subscribe(metabase: Metabase) -> Subscribe:
     """Make a topic and a rule for keys with its name as prefix; the ARN."""
 
     def act(url: str, name: str = "videos", **attributes: str) -> str:
@@ -73,7 +75,7 @@ def subscribe(metabase: Metabase) -> Callable[..., str]:
 
 
 @pytest.fixture
-def write(metabase: Metabase) -> Callable[..., None]:
+def write(metabase: Metabase) -> Write:
     """Commit objects under the topic's prefix."""
 
     def act(count: int = 1, name: str = "videos", first: int = 0) -> None:

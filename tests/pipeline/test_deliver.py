@@ -19,6 +19,7 @@ from bucketwire.pipeline.redeliver import redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
 from bucketwire.publish.base import Outcome, Rejected
 from factories import topic
+from pipeline.conftest import Subscribe, Write
 from services.http_endpoint import HttpEndpoint, Mode
 from wire import until as wait_until
 
@@ -42,11 +43,7 @@ def all_changes(metabase: Metabase) -> list[bytes]:
 
 
 def test_a_slice_that_runs_twice_sends_the_same_bytes_and_ids(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     subscribe(endpoint.url)
     write(5)
@@ -62,8 +59,8 @@ def test_a_slice_that_is_repeated_after_a_crash_sends_only_what_was_not_delivere
     settings: PipelineSettings,
     metabase: Metabase,
     endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
 ) -> None:
     subscribe(endpoint.url)
     write(3)
@@ -82,8 +79,8 @@ def test_what_was_only_parked_is_not_taken_for_delivered(
     settings: PipelineSettings,
     metabase: Metabase,
     endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
 ) -> None:
     arn = subscribe(endpoint.url)
     endpoint.mode = Mode.REFUSE
@@ -98,11 +95,7 @@ def test_what_was_only_parked_is_not_taken_for_delivered(
 
 
 def test_a_late_answer_still_counts_and_nothing_is_sent_twice(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     endpoint.mode, endpoint.delay_seconds = Mode.SLOW, 1.5
@@ -117,11 +110,7 @@ def test_a_late_answer_still_counts_and_nothing_is_sent_twice(
 
 
 def test_a_call_that_fails_late_leaves_its_messages_to_the_retries(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     endpoint.mode = Mode.HANG
@@ -134,11 +123,7 @@ def test_a_call_that_fails_late_leaves_its_messages_to_the_retries(
 
 
 def test_of_late_messages_none_is_tried_again_while_its_call_goes_on(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     endpoint.mode = Mode.HANG
@@ -154,8 +139,8 @@ def test_topics_that_hang_in_hundreds_leave_threads_for_others(
     worker: Worker,
     metabase: Metabase,
     endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bucketwire.pipeline.attempt.MOST_LATE", 0)
@@ -169,11 +154,7 @@ def test_topics_that_hang_in_hundreds_leave_threads_for_others(
 
 
 def test_a_call_that_never_began_is_no_fault_of_its_topic(
-    settings: PipelineSettings,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    settings: PipelineSettings, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     release = threading.Event()
@@ -188,11 +169,7 @@ def test_a_call_that_never_began_is_no_fault_of_its_topic(
 
 
 def test_what_is_refused_late_becomes_a_dead_letter(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     publisher = worker.publishers.get(worker.router.topic(arn) or topic())
@@ -212,11 +189,7 @@ def test_what_is_refused_late_becomes_a_dead_letter(
 
 
 def test_an_unhealthy_topic_is_not_called(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     metabase.queue.report(TopicHealth(arn, 3, FAR_NS, "HTTP 503"))
@@ -228,11 +201,7 @@ def test_an_unhealthy_topic_is_not_called(
 
 
 def test_messages_for_a_topic_that_is_gone_are_buried(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     write(1)
@@ -248,8 +217,8 @@ def test_a_topic_that_is_made_anew_gets_what_waits_and_what_was_written_meanwhil
     metabase: Metabase,
     endpoint: HttpEndpoint,
     other_endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
 ) -> None:
     arn = subscribe(endpoint.url)
     metabase.queue.report(TopicHealth(arn, 1, 0, "HTTP 503"))
@@ -264,11 +233,7 @@ def test_a_topic_that_is_made_anew_gets_what_waits_and_what_was_written_meanwhil
 
 
 def test_what_a_destination_will_never_take_is_buried(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     endpoint.mode, endpoint.status = Mode.REFUSE, 413
@@ -281,8 +246,8 @@ def test_a_topic_that_takes_nothing_uses_its_deadline_once_in_a_slice(
     worker: Worker,
     metabase: Metabase,
     endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     arn = subscribe(endpoint.url)
@@ -314,8 +279,8 @@ def test_a_metabase_that_cannot_park_fails_the_slice(
     worker: Worker,
     metabase: Metabase,
     endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     subscribe(endpoint.url)
@@ -331,11 +296,7 @@ def test_a_metabase_that_cannot_park_fails_the_slice(
 
 
 def test_an_unhealthy_topic_is_probed_with_one_message(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     metabase.queue.report(TopicHealth(arn, 1, 0, "HTTP 503"))
@@ -350,11 +311,7 @@ def test_an_unhealthy_topic_is_probed_with_one_message(
 
 
 def test_a_probe_that_gets_through_is_followed_by_the_rest(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     metabase.queue.report(TopicHealth(arn, 1, 0, "HTTP 503"))
@@ -376,11 +333,7 @@ def test_parked_messages_of_an_unknown_topic_are_buried(
 
 
 def test_a_topic_of_another_user_gets_nothing_unless_a_policy_opens_it(
-    worker: Worker,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     """A rule may be older than the topic that it names."""
     arn = subscribe(endpoint.url)

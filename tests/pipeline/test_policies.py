@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -14,10 +14,8 @@ from bucketwire.metrics import PUBLISH_CRITICAL
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
+from pipeline.conftest import Subscribe, Write
 from services.http_endpoint import HttpEndpoint, Mode
-
-Subscribe = Callable[..., str]
-Write = Callable[..., None]
 
 
 @pytest.fixture
@@ -74,11 +72,7 @@ def test_what_waits_longer_than_its_time_to_live_is_a_dead_letter_though_it_was_
 
 
 def test_the_servers_policy_is_for_topics_that_have_none(
-    settings: PipelineSettings,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Subscribe,
-    write: Write,
+    settings: PipelineSettings, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     worker = make_worker(dataclasses.replace(settings, time_to_live_seconds=1), metabase)
     arn, patient = subscribe(endpoint.url), subscribe(endpoint.url, "patient", time_to_live="3600")
@@ -110,11 +104,7 @@ def test_a_topic_without_an_endpoint_keeps_its_messages_until_it_has_one(
 
 
 def test_a_full_queue_turns_what_comes_into_dead_letters(
-    settings: PipelineSettings,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Subscribe,
-    write: Write,
+    settings: PipelineSettings, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     worker = make_worker(dataclasses.replace(settings, queue_limit_bytes=1000), metabase)
     arn = subscribe(endpoint.url)

@@ -13,6 +13,7 @@ from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.pipeline.job import stop_queries
+from pipeline.conftest import Subscribe, Write
 from services.http_endpoint import HttpEndpoint, Mode, Received
 
 Run = Callable[..., list[StreamingQuery]]
@@ -43,11 +44,7 @@ def ids(events: list[Received]) -> list[str]:
 
 
 def test_a_change_arrives_and_the_cursor_passes_it(
-    run_pipeline: Run,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    run_pipeline: Run, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     subscribe(endpoint.url)
     run_pipeline()
@@ -60,11 +57,7 @@ def test_a_change_arrives_and_the_cursor_passes_it(
 
 
 def test_a_pipeline_that_stands_by_begins_where_the_other_has_left_off(
-    run_pipeline: Run,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    run_pipeline: Run, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     subscribe(endpoint.url)
     metabase.cursors.lease(CONSUMER, "first", 600)
@@ -83,7 +76,7 @@ def test_a_pipeline_that_stands_by_begins_where_the_other_has_left_off(
 
 
 def test_slices_together_give_every_change_exactly_once(
-    run_pipeline: Run, endpoint: HttpEndpoint, subscribe: Callable[..., str], write: Callable[..., None]
+    run_pipeline: Run, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     subscribe(endpoint.url)
     write(230)
@@ -97,8 +90,8 @@ def test_a_hanging_topic_does_not_hold_up_another(
     metabase: Metabase,
     endpoint: HttpEndpoint,
     other_endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
 ) -> None:
     hanging = subscribe(endpoint.url, "hanging")
     subscribe(other_endpoint.url, "fine")
@@ -121,11 +114,7 @@ def test_a_hanging_topic_does_not_hold_up_another(
 
 
 def test_a_topic_that_was_down_gets_everything_when_it_is_back(
-    run_pipeline: Run,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    run_pipeline: Run, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     endpoint.mode = Mode.DOWN
@@ -140,11 +129,7 @@ def test_a_topic_that_was_down_gets_everything_when_it_is_back(
 
 
 def test_what_a_topic_refused_of_a_batch_follows_later(
-    run_pipeline: Run,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    run_pipeline: Run, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     subscribe(endpoint.url)
     endpoint.mode = Mode.HALF
@@ -161,8 +146,8 @@ def test_a_failing_metabase_ends_the_query_and_loses_nothing(
     settings: PipelineSettings,
     metabase: Metabase,
     endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
 ) -> None:
     subscribe(endpoint.url)
     before = metabase.changes.start()
@@ -185,11 +170,7 @@ def test_a_failing_metabase_ends_the_query_and_loses_nothing(
 
 
 def test_without_its_checkpoint_a_restart_goes_on_where_it_was(
-    run_pipeline: Run,
-    settings: PipelineSettings,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    run_pipeline: Run, settings: PipelineSettings, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     subscribe(endpoint.url)
     write(2)
@@ -205,11 +186,7 @@ def test_without_its_checkpoint_a_restart_goes_on_where_it_was(
 
 
 def test_an_endpoint_that_answers_late_gets_each_message_once_after_the_first_few(
-    run_pipeline: Run,
-    metabase: Metabase,
-    endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    run_pipeline: Run, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
     arn = subscribe(endpoint.url)
     endpoint.mode = Mode.SLOW
@@ -233,8 +210,8 @@ def test_a_retry_does_not_wait_for_a_topic_that_hangs(
     metabase: Metabase,
     endpoint: HttpEndpoint,
     other_endpoint: HttpEndpoint,
-    subscribe: Callable[..., str],
-    write: Callable[..., None],
+    subscribe: Subscribe,
+    write: Write,
 ) -> None:
     """The hanging probe lasts longer than this test waits: a retry that waited for it would come too late."""
     hanging = subscribe(endpoint.url)
