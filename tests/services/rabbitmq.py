@@ -85,6 +85,14 @@ class RabbitmqServer:
 
     @classmethod
     def start(cls) -> "RabbitmqServer":
+        """A node that listens; tried twice, as somebody may take a port between its choice and its use."""
+        try:
+            return cls._started()
+        except TimeoutError:
+            return cls._started()
+
+    @classmethod
+    def _started(cls) -> "RabbitmqServer":
         """Write the settings into a folder of its own, start the node, and wait until it listens."""
         program = find_program()
         if program is None:
