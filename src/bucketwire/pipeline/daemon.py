@@ -7,6 +7,7 @@ garbage after each task: what is frozen here is skipped. That collection was mos
 import gc
 import os
 from importlib import import_module
+from importlib.util import find_spec
 
 from pyspark.daemon import manager
 
@@ -25,9 +26,11 @@ _NEEDED = (
     "bucketwire.pipeline.source",
     "bucketwire.publish.http",
 )
+_WANTED = {"pika": "bucketwire.publish.amqp", "confluent_kafka": "bucketwire.publish.kafka"}
+"""Likewise, where their libraries are installed. Not Pub/Sub's: gRPC does not like to be forked."""
 
 if __name__ == "__main__":
-    for name in _NEEDED:
+    for name in (*_NEEDED, *(ours for theirs, ours in _WANTED.items() if find_spec(theirs))):
         import_module(name)
     gc.collect()
     gc.freeze()
