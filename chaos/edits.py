@@ -61,7 +61,7 @@ class Owner:
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] < 500:
                     raise
             except BotoCoreError:
-                pass
+                pass  # no answer: it is tried again, as after a 5xx
             else:
                 return True
             if self._stop.wait(AGAIN_SECONDS):

@@ -110,7 +110,7 @@ def _skip(opened: Metabase) -> str:
         start = opened.changes.start()
         opened.cursors.save(CONSUMER, start, 0, holder)
     finally:
-        opened.cursors.lease(CONSUMER, holder, 0)
+        opened.cursors.keep(CONSUMER, holder, 0)
     return start
 
 

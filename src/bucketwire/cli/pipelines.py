@@ -47,7 +47,7 @@ class Pipelines:
         note = self.data / "holders" / part
         with self._cursors() as cursors:
             if note.exists():
-                _give_up(cursors, note.read_text())
+                cursors.keep(CONSUMER, note.read_text(), 0)
             cursors.not_alive(CONSUMER)  # however recently the last one was
             self._wait_for_other(cursors, first=part == "pipeline")
         note.parent.mkdir(exist_ok=True)
@@ -62,8 +62,9 @@ class Pipelines:
                 return
 
     def _after_death(self, holder: str) -> None:
+        """Let another have the lease at once, if it is in that name."""
         with self._cursors() as cursors:
-            _give_up(cursors, holder)
+            cursors.keep(CONSUMER, holder, 0)
 
     @contextmanager
     def _cursors(self) -> Iterator[Cursors]:
@@ -72,9 +73,3 @@ class Pipelines:
             yield opened.cursors
         finally:
             opened.close()
-
-
-def _give_up(cursors: Cursors, holder: str) -> None:
-    """Let another pipeline have the lease at once, if it is in this name."""
-    if cursors.holder(CONSUMER) == holder:
-        cursors.lease(CONSUMER, holder, 0)

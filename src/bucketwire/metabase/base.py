@@ -331,7 +331,10 @@ class Cursors(Protocol):
         ...
 
     def keep(self, consumer: str, holder: str, seconds: float) -> bool:
-        """Prolong the lease, also one that has run out; false if another has had it since."""
+        """Prolong the lease, also one that has run out; false if another has had it since.
+
+        0 seconds gives it up, if it is in this name.
+        """
         ...
 
     def holder(self, consumer: str) -> str | None:

@@ -83,7 +83,7 @@ class Attempt:
         self._queue.withdraw(self._topic.arn, [message.event_id for message in settled])
         self._worker.receipts.note(found.delivered)
         count_messages("delivered", len(found.delivered))
-        failed = found.held_up if self._topic.ordered else found.failed
+        failed = found.failure(ordered=self._topic.ordered)
         self._queue.report(
             TopicHealth(self._topic.arn, 1, 0, "answers slowly")
             if failed is None
@@ -93,8 +93,13 @@ class Attempt:
 
 def first_failure(topic: Topic, failed: Retry, policy: RetryPolicy) -> TopicHealth:
     """The health of a topic that has failed once."""
-    wait_seconds = min(max(policy.delay_seconds(1), failed.after_seconds or 0.0), LONGEST_WAIT_SECONDS)
-    return TopicHealth(topic.arn, 1, later_ns(wait_seconds), failed.reason)
+    return TopicHealth(topic.arn, 1, due_ns(policy, 1, failed), failed.reason)
+
+
+def due_ns(policy: RetryPolicy, attempts: int, retry: Retry, luck: float = 0.0) -> int:
+    """When to try again after that many failed attempts: as the policy says, or the destination, if later."""
+    wait_seconds = max(policy.delay_seconds(attempts, luck), retry.after_seconds or 0.0)
+    return later_ns(min(wait_seconds, LONGEST_WAIT_SECONDS))
 
 
 def later_ns(seconds: float) -> int:

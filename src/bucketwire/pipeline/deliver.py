@@ -28,12 +28,12 @@ from bucketwire.log import logs_json
 from bucketwire.metabase.base import Queue
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.metainfo.routing import Address
-from bucketwire.pipeline.attempt import LONGEST_WAIT_SECONDS, Attempt, first_failure, later_ns
+from bucketwire.pipeline.attempt import Attempt, due_ns, first_failure
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.patience import pause_after
 from bucketwire.pipeline.worker import Worker, open_worker
 from bucketwire.publish.backoff import RetryPolicy, policy_of
-from bucketwire.publish.base import Retry
+from bucketwire.publish.base import Publisher, Retry
 
 MESSAGES_AT_ONCE = 1_000
 """Messages held in memory before they are published."""
@@ -156,31 +156,32 @@ class SliceDelivery:
         except ConfigError as error:  # the owner or the operator can mend it
             self._queue.report(first_failure(topic, Retry(str(error)), RetryPolicy()))
             return self._park_behind(messages, str(error))
-        policy = policy_of(topic, self._worker.retry_policy)
         started = time.monotonic()
         tally = Tally()
         for first in range(0, len(messages), MESSAGES_A_CALL):
-            call = messages[first : first + MESSAGES_A_CALL]
-            attempt = Attempt(self._worker, topic, publisher, call)
-            outcomes = attempt.outcomes(self._deadline_seconds + len(call) * PACE_SECONDS)
-            if outcomes is None:
-                attempt.let_go(f"no answer within {self._deadline_seconds:g} s")
+            found, keeps_up = self._try(topic, publisher, messages[first : first + MESSAGES_A_CALL])
+            tally += found
+            if not keeps_up or self._is_slow(time.monotonic() - started, tally.delivered):
                 self._slow.add(topic.arn)
-                rest = messages[first + MESSAGES_A_CALL :]
-                return tally + Tally(parked=len(call)) + self._park_behind(rest)
-            found = sort_outcomes(call, outcomes, time.time_ns())
-            failed = found.held_up if topic.ordered else found.failed
-            self._write_down(found, policy, in_order=failed is not None)
-            self._worker.receipts.note(found.delivered)
-            tally += found.tally()
-            if failed is not None:
-                log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
-                self._queue.report(first_failure(topic, failed, policy))
-            if failed is not None or self._is_slow(time.monotonic() - started, tally.delivered):
-                self._slow.add(topic.arn)
-                rest = messages[first + MESSAGES_A_CALL :]
-                return tally + self._park_behind(rest)
+                return tally + self._park_behind(messages[first + MESSAGES_A_CALL :])
         return tally
+
+    def _try(self, topic: Topic, publisher: Publisher, call: list[Message]) -> tuple[Tally, bool]:
+        """What became of the messages, and whether more may follow them at once."""
+        attempt = Attempt(self._worker, topic, publisher, call)
+        outcomes = attempt.outcomes(self._deadline_seconds + len(call) * PACE_SECONDS)
+        if outcomes is None:
+            attempt.let_go(f"no answer within {self._deadline_seconds:g} s")
+            return Tally(parked=len(call)), False
+        found = sort_outcomes(call, outcomes, time.time_ns())
+        failed = found.failure(ordered=topic.ordered)
+        policy = policy_of(topic, self._worker.retry_policy)
+        self._write_down(found, policy, in_order=failed is not None)
+        self._worker.receipts.note(found.delivered)
+        if failed is not None:
+            log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
+            self._queue.report(first_failure(topic, failed, policy))
+        return found.tally(), failed is None
 
     def _is_slow(self, seconds: float, delivered: int) -> bool:
         return seconds > self._deadline_seconds + delivered * PACE_SECONDS
@@ -188,11 +189,8 @@ class SliceDelivery:
     def _write_down(self, found: Sorted, policy: RetryPolicy, *, in_order: bool) -> None:
         """Park and bury. `in_order`: when to try again is for the topic's health to say, not for each."""
         for retry, messages in found.retries.items():
-            if in_order:
-                self._queue.park(messages, due_at_ns=0, attempts=1, reason=retry.reason)
-                continue
-            wait = min(max(retry.after_seconds or 0.0, policy.delay_seconds(1)), LONGEST_WAIT_SECONDS)
-            self._queue.park(messages, due_at_ns=later_ns(wait), attempts=1, reason=retry.reason)
+            due_at_ns = 0 if in_order else due_ns(policy, 1, retry)
+            self._queue.park(messages, due_at_ns=due_at_ns, attempts=1, reason=retry.reason)
         for reason, messages in found.rejected.items():
             self._queue.bury(messages, reason)
 

@@ -43,17 +43,12 @@ class Sorted:
     retries: dict[Retry, list[Message]]
     rejected: dict[str, list[Message]]
 
-    @property
-    def failed(self) -> Retry | None:
-        """Why the destination is taken for down: nothing got through, and something may later."""
-        if self.delivered or not self.retries:
-            return None
-        return next(iter(self.retries))
+    def failure(self, *, ordered: bool) -> Retry | None:
+        """Why the destination is left alone for a while: nothing got through, and something may later.
 
-    @property
-    def held_up(self) -> Retry | None:
-        """Why nothing behind these may go out, where order matters: one of them is to be tried again."""
-        return next(iter(self.retries), None)
+        Where order matters, one that is to be tried again holds up all behind it.
+        """
+        return None if self.delivered and not ordered else next(iter(self.retries), None)
 
     def tally(self) -> Tally:
         """Their numbers."""

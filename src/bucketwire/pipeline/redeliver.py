@@ -25,7 +25,7 @@ from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Parked, Settlement, TopicHealth
 from bucketwire.pipeline.alarm import raise_alarm
-from bucketwire.pipeline.attempt import LONGEST_WAIT_SECONDS
+from bucketwire.pipeline.attempt import due_ns
 from bucketwire.pipeline.deliver import Batches, summary
 from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.patience import patiently, pause_after
@@ -244,7 +244,7 @@ class TopicDrain:
         self._queue.settle(self._settlement(parked, outcomes))
         if found.delivered:
             self._failures = 0  # what fails from here on is a new outage
-        return found.tally(), found.held_up if self._ordered else found.failed
+        return found.tally(), found.failure(ordered=self._ordered)
 
     def _fail(self, failed: Retry) -> None:
         """The destination is down, once more: leave it alone for a while."""
@@ -288,11 +288,7 @@ class TopicDrain:
         return settlement
 
     def _due_ns(self, attempts: int, retry: Retry) -> int:
-        wait = max(
-            self._policy.delay_seconds(attempts, random.random()),  # noqa: S311 - it guards nothing
-            retry.after_seconds or 0.0,
-        )
-        return time.time_ns() + int(min(wait, LONGEST_WAIT_SECONDS) * 1e9)
+        return due_ns(self._policy, attempts, retry, random.random())  # noqa: S311 - it guards nothing
 
     def _report(self, failures: int, retry_at_ns: int, reason: str) -> None:
         self._queue.report(TopicHealth(self._arn, failures, retry_at_ns, reason))
