@@ -7,9 +7,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from bench.amqp import measure_amqp
 from bench.compose import measured as composing
@@ -21,13 +20,12 @@ from bench.loading import cpu_seconds, delays_ms, load
 from bench.pubsub import measure_pubsub
 from bench.receiver import running_receiver
 from bucketwire.event.change import decode_change
-from bucketwire.event.compose import compose
 from bucketwire.event.dialect import AWS
 from bucketwire.event.installation import Installation
-from bucketwire.event.rule import matching
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Slice
+from bucketwire.metainfo.routing import Router
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered
 from bucketwire.publish.connections import Connections
@@ -210,26 +208,16 @@ def _resident_bytes(system: System) -> int:
 def _floor(metabase: Metabase, first: str) -> float:
     """Events a second of one loop that reads, routes, composes and posts."""
     began = time.monotonic()
-    end = metabase.changes.head(first, 10**9)
-    publishers: dict[str, Any] = {}
-    messages = []
-    posted = 0
-    for row in [*metabase.changes.read(Slice(first, end)), None]:
-        if row is not None:
-            change = decode_change(row)
-            for rule in matching(change, metabase.rules.at(change.bucket.id, change.revision or 0)):
-                topic = metabase.topics.get(rule.topic_arn) if rule.topic_arn not in publishers else None
-                if topic is not None:
-                    publishers[rule.topic_arn] = (topic, open_publisher(topic, Connections()))
-                messages += compose(change, [(rule, publishers[rule.topic_arn][0])], Installation(AWS))
-        if messages and (row is None or len(messages) >= CHUNK):
-            outcomes = publishers[messages[0].topic_arn][1].publish(messages, 30)
+    router = Router(metabase.rules, metabase.topics, Installation(AWS))
+    rows = metabase.changes.read(Slice(first, metabase.changes.head(first, 10**9)))
+    messages = [message for row in rows for _, message in router.route(decode_change(row))]
+    topic = router.topic(messages[0].topic_arn)
+    assert topic is not None
+    with closing(open_publisher(topic, Connections())) as publisher:
+        for start in range(0, len(messages), CHUNK):
+            outcomes = publisher.publish(messages[start : start + CHUNK], 30)
             assert all(isinstance(outcome, Delivered) for outcome in outcomes)
-            posted += len(messages)
-            messages = []
-    for _, publisher in publishers.values():
-        publisher.close()
-    return posted / (time.monotonic() - began)
+    return len(messages) / (time.monotonic() - began)
 
 
 @contextmanager

@@ -23,12 +23,10 @@ from bucketwire.event.change import (
     decode_change,
     encode_change,
 )
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
-from bucketwire.event.rule import Rule
-from bucketwire.event.topic import Topic
 from factories import change, rule, topic
 
 CHANGES = 2_000
@@ -51,28 +49,25 @@ def measured() -> Iterator[tuple[str, str, str]]:
     """One line for each format."""
     stored = [encode_change(_change(number)) for number in range(CHANGES)]
     for name, (dialect, attributes, target) in TOPICS.items():
-        subscription = rule(id="bench"), topic(**attributes)
         installation = Installation(DIALECTS[dialect], "48def817f0a34949abe29193be91de22")
-        composing, dumping = _seconds(stored, subscription, installation)
+        subscription = Subscription(rule(id="bench"), topic(**attributes), installation)
+        composing, dumping = _seconds(stored, subscription)
         dumps = ", ".join(f"{each} {1 / seconds:.0f}" for each, seconds in dumping.items())
         value = f"{1 / composing:.0f} /s (dump: {dumps}; {composing / dumping['msgspec']:.2f}x)"
         yield f"compose: {name}", value, f"> {target} /s, 2x"
 
 
-def _seconds(
-    stored: list[bytes], subscription: tuple[Rule, Topic], installation: Installation
-) -> tuple[float, dict[str, float]]:
+def _seconds(stored: list[bytes], subscription: Subscription) -> tuple[float, dict[str, float]]:
     """Of composing one change, and of dumping the dictionaries that it makes, with each encoder there is."""
-    subscriptions = [subscription]
     composing: list[float] = []
     encoders = _encoders()
     dumping: dict[str, list[float]] = {name: [] for name in encoders}
     for _ in range(ROUNDS):
         changes = [decode_change(each) for each in stored]
         began = time.process_time()
-        messages = [compose(each, subscriptions, installation) for each in changes]
+        messages = [subscription.compose(each) for each in changes]
         composing.append(time.process_time() - began)
-        dictionaries = [msgspec.json.decode(text) for (message,) in messages for text in _json(message)]
+        dictionaries = [msgspec.json.decode(text) for message in messages for text in _json(message)]
         del changes, messages
         for name, encode in encoders.items():
             began = time.process_time()

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from bucketwire.event.change import ObjectChange, ObjectState, Status, Versioning
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import AWS, DIALECTS
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
@@ -126,10 +126,11 @@ def composed(case: str, dialect: str, *, name: str = "", **attributes: str) -> M
     """The message of the case, for a topic with these attributes."""
     if case.endswith("-before-image"):
         attributes["before-image"] = "true"
-    subscription = rule(id="ObjectEvents"), topic(OpaqueData="mine", **attributes)
     installation = Installation(DIALECTS[dialect], SYSTEM_UUID, name)
+    mine = topic(OpaqueData="mine", **attributes)
+    subscription = Subscription(rule(id="ObjectEvents"), mine, installation)
     for _ in range(REPEATS):
-        (message,) = compose(CHANGES[case], [subscription], installation)
+        message = subscription.compose(CHANGES[case])
     return message
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from bucketwire.errors import NotFound
 from bucketwire.event.change import ObjectChange, Origin, Versioning
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.expiry import expiry_name
 from bucketwire.event.installation import Installation
@@ -123,8 +123,7 @@ def _verdict(rule: Rule, topic: Topic | None, change: ObjectChange, installation
     reasons = [*_mismatches(rule, change), *([obstacle] if obstacle else [])]
     message = None
     if matches and topic is not None and topic.deleted_at_ns is None:
-        (composed,) = compose(change, [(rule, topic)], installation)
-        message = _shown(composed)
+        message = _shown(Subscription(rule, topic, installation).compose(change))
     return Verdict(rule.id, rule.topic_arn, matches, matches and not obstacle, reasons, message)
 
 

@@ -15,7 +15,7 @@ from http.client import HTTPConnection
 import pytest
 
 from bucketwire.cli.inbox import json_line, lines, printable
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import AWS, CEPH, Dialect
 from bucketwire.event.installation import Installation
 from factories import change, rule, topic
@@ -29,7 +29,7 @@ def shown(body: bytes) -> list[str]:
 
 
 def body_of(key: str, dialect: Dialect = AWS) -> bytes:
-    (composed,) = compose(change(key, size_bytes=1500), [(rule(), topic())], Installation(dialect))
+    composed = Subscription(rule(), topic(), Installation(dialect)).compose(change(key, size_bytes=1500))
     return composed.body
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from bucketwire.event.change import BucketRef, ObjectChange, ObjectState, Status, Versioning
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import CEPH
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
@@ -152,7 +152,7 @@ def test_a_record_is_what_radosgw_has_sent(name: str) -> None:
     )
     told = msgspec.structs.replace(told, bucket=bucket, origin=origin("peer"))
     subscription = rule(id=wanted["s3.configurationId"]), topic(OpaqueData=wanted["opaqueData"])
-    (message,) = compose(told, [subscription], Installation(CEPH))
+    message = Subscription(*subscription, Installation(CEPH)).compose(told)
     written = flat(json.loads(message.body)["Records"][0])
     assert list(written) == list(wanted)
     assert {path: written[path] for path in written.keys() - RANDOM} == {

@@ -10,7 +10,7 @@ from cloudevents.core.bindings.amqp import AMQPMessage
 from cloudevents.core.bindings.http import HTTPMessage
 from cloudevents.core.bindings.kafka import KafkaMessage
 
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import AWS, DIALECTS
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
@@ -81,7 +81,7 @@ def test_ids_are_unique_within_a_multi_delete() -> None:
     ]
     ids = set()
     for each in deletes:
-        (message,) = compose(each, [(rule(), topic(**BINARY))], Installation(AWS))
+        message = Subscription(rule(), topic(**BINARY), Installation(AWS)).compose(each)
         ids.add(message.cloudevent["id"])
     assert len({each.origin.request_id for each in deletes}) == 1
     assert len(ids) == len(deletes)
@@ -89,13 +89,13 @@ def test_ids_are_unique_within_a_multi_delete() -> None:
 
 @pytest.mark.parametrize("key", ["a\nb", "a\x7f", "a\x85", "a\ufdd0", "a\uffff", "a\U0010ffff"])
 def test_a_key_that_cloudevents_forbid_in_attributes_gives_no_subject(key: str) -> None:
-    (message,) = compose(change(key), [(rule(), topic(**BINARY))], Installation(AWS))
+    message = Subscription(rule(), topic(**BINARY), Installation(AWS)).compose(change(key))
     assert "subject" not in message.cloudevent
-    (message,) = compose(change(key), [(rule(), topic(format="cloudevents"))], Installation(AWS))
+    message = Subscription(rule(), topic(format="cloudevents"), Installation(AWS)).compose(change(key))
     assert "subject" not in json.loads(message.body)
 
 
 @pytest.mark.parametrize("key", ["ä b", "a\xa0b", "a\u2028b", "a\u200bb", "a\U0001f600"])
 def test_other_keys_are_the_subject_as_they_are(key: str) -> None:
-    (message,) = compose(change(key), [(rule(), topic(**BINARY))], Installation(AWS))
+    message = Subscription(rule(), topic(**BINARY), Installation(AWS)).compose(change(key))
     assert message.cloudevent["subject"] == key

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bucketwire.event.change import decode_change, encode_change
-from bucketwire.event.compose import compose, event_id
+from bucketwire.event.compose import Subscription, event_id
 from bucketwire.event.dialect import AWS, CEPH, DIALECTS
 from bucketwire.event.formats.s3 import url_encoded
 from bucketwire.event.formats.stamp import event_time
@@ -97,18 +97,19 @@ def test_the_order_in_which_a_backend_keeps_metadata_and_tags_does_not_show() ->
         tags=dict(reversed(original.new.tags.items())),
     )
     for form in EVERY_TOPIC:
-        subscription = [(rule(), topic(**form))]
-        (first,) = compose(original, subscription, Installation(CEPH))
-        (second,) = compose(msgspec.structs.replace(original, new=turned), subscription, Installation(CEPH))
+        subscription = rule(), topic(**form)
+        first = Subscription(*subscription, Installation(CEPH)).compose(original)
+        second = Subscription(*subscription, Installation(CEPH)).compose(
+            msgspec.structs.replace(original, new=turned)
+        )
         assert first == second
 
 
 def test_the_same_change_and_rule_give_the_same_message_after_a_trip_through_the_stream() -> None:
     original = change("a key", old=state(3))
-    subscriptions = [(rule(), topic())]
-    assert compose(decode_change(encode_change(original)), subscriptions, Installation(AWS)) == compose(
-        original, subscriptions, Installation(AWS)
-    )
+    shipped = decode_change(encode_change(original))
+    compose = Subscription(rule(), topic(), Installation(AWS)).compose
+    assert compose(shipped) == compose(original)
 
 
 def test_event_ids_differ_by_change_by_rule_and_by_bucket() -> None:
@@ -120,12 +121,10 @@ def test_event_ids_differ_by_change_by_rule_and_by_bucket() -> None:
     assert {len(each) for each in ids} == {32}
 
 
-def test_each_subscription_gets_its_message_in_order() -> None:
-    subscriptions = [(rule(id="a"), topic(name="one")), (rule(id="b"), topic(name="two"))]
-    messages = compose(change(), subscriptions, Installation(AWS))
-    assert [message.topic_arn for message in messages] == [topic(name="one").arn, topic(name="two").arn]
-    ids = [json.loads(message.body)["Records"][0]["s3"]["configurationId"] for message in messages]
-    assert ids == ["a", "b"]
+def test_a_message_names_its_topic_and_its_rule() -> None:
+    message = Subscription(rule(id="a"), topic(name="one"), Installation(AWS)).compose(change())
+    assert message.topic_arn == topic(name="one").arn
+    assert json.loads(message.body)["Records"][0]["s3"]["configurationId"] == "a"
 
 
 @pytest.mark.parametrize("first", range(0, 0x110000, 0x8000))
@@ -133,9 +132,9 @@ def test_every_code_point_can_be_read_back(first: int) -> None:
     points = (point for point in range(first, first + 0x8000) if not 0xD800 <= point <= 0xDFFF)
     key = "".join(map(chr, points))
     for dialect, decode in ((AWS, unquote_plus), (CEPH, str)):
-        (message,) = compose(change(key), [(rule(), topic())], Installation(dialect))
+        message = Subscription(rule(), topic(), Installation(dialect)).compose(change(key))
         assert decode(json.loads(message.body)["Records"][0]["s3"]["object"]["key"]) == key
-    (message,) = compose(change(key), [(rule(), topic(format="cos"))], Installation(AWS))
+    message = Subscription(rule(), topic(format="cos"), Installation(AWS)).compose(change(key))
     assert json.loads(message.body)["object_name"] == key
 
 
@@ -147,7 +146,7 @@ def test_keys_are_encoded_as_the_standard_library_does(key: str) -> None:
 @given(metadata=st.dictionaries(KEYS, KEYS))
 def test_metadata_of_any_kind_can_be_read_back(metadata: dict[str, str]) -> None:
     odd = msgspec.structs.replace(change(), new=msgspec.structs.replace(state(), metadata=metadata))
-    (message,) = compose(odd, [(rule(), topic())], Installation(CEPH))
+    message = Subscription(rule(), topic(), Installation(CEPH)).compose(odd)
     told = json.loads(message.body)["Records"][0]["s3"]["object"]["metadata"]
     assert {pair["key"].removeprefix("x-amz-meta-"): pair["val"] for pair in told} == metadata
 
@@ -155,7 +154,7 @@ def test_metadata_of_any_kind_can_be_read_back(metadata: dict[str, str]) -> None
 @given(key=KEYS)
 def test_any_key_can_be_read_back_from_the_record(key: str) -> None:
     for dialect, decode in ((AWS, unquote_plus), (CEPH, str)):
-        (message,) = compose(change(key), [(rule(), topic())], Installation(dialect))
+        message = Subscription(rule(), topic(), Installation(dialect)).compose(change(key))
         written = json.loads(message.body)["Records"][0]["s3"]["object"]["key"]
         assert decode(written) == key
         assert message.key == key
@@ -163,7 +162,7 @@ def test_any_key_can_be_read_back_from_the_record(key: str) -> None:
 
 def test_a_version_id_is_told_when_the_version_is_not_the_null_version() -> None:
     versioned = msgspec.structs.replace(change(), new=state(version_id="v1"))
-    (message,) = compose(versioned, [(rule(), topic())], Installation(AWS))
+    message = Subscription(rule(), topic(), Installation(AWS)).compose(versioned)
     assert json.loads(message.body)["Records"][0]["s3"]["object"]["versionId"] == "v1"
 
 
@@ -192,6 +191,6 @@ def test_size_and_etag_of_a_removed_object_are_told_where_the_dialect_tells_them
     removed = change(operation=Operation.DELETE, old=state(7))
     told = {}
     for dialect in (AWS, CEPH):
-        (message,) = compose(removed, [(rule(), topic())], Installation(dialect))
+        message = Subscription(rule(), topic(), Installation(dialect)).compose(removed)
         told[dialect.name] = json.loads(message.body)["Records"][0]["s3"]["object"].get("size")
     assert told == {"aws": None, "ceph": 7}

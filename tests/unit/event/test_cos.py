@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import AWS
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
@@ -109,7 +109,7 @@ def test_the_key_names_the_request_and_the_event_and_is_the_same_on_a_retry() ->
 def test_keys_of_one_request_differ() -> None:
     keys = set()
     for each in MULTI_DELETE[:3]:
-        (message,) = compose(each, [(rule(), topic(format="cos"))], Installation(AWS))
+        message = Subscription(rule(), topic(format="cos"), Installation(AWS)).compose(each)
         keys.add(message.partition_key)
     assert len({each.origin.request_id for each in MULTI_DELETE}) == 1
     assert len(keys) == 3
@@ -118,7 +118,7 @@ def test_keys_of_one_request_differ() -> None:
 def test_keys_spread_evenly_over_partitions() -> None:
     found: Counter[int] = Counter()
     for each in MULTI_DELETE:
-        (message,) = compose(each, [(rule(), topic(format="cos"))], Installation(AWS))
+        message = Subscription(rule(), topic(format="cos"), Installation(AWS)).compose(each)
         found[crc32(message.partition_key or b"") % 8] += 1
     assert len(found) == 8
     assert max(found.values()) < 1.3 * min(found.values())

@@ -8,18 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bucketwire.event import compose as composing
 from bucketwire.event.change import BucketRef, ObjectChange, ObjectState, Origin, Status, Versioning
-from bucketwire.event.compose import PLANS_KEPT, Plan, compose
-from bucketwire.event.dialect import AWS, CEPH, DIALECTS
+from bucketwire.event.compose import Subscription
+from bucketwire.event.dialect import CEPH, DIALECTS
 from bucketwire.event.formats import layout
-from bucketwire.event.formats.cos_writer import cos_writer
-from bucketwire.event.formats.layout import marked_change
-from bucketwire.event.formats.s3_writer import s3_writer
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
-from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic
 from factories import change, rule, state, topic
 from golden.cases import CHANGES as GOLDEN
@@ -42,8 +37,8 @@ ODD = [
     "😀",
     *"[]{},:",
 ]
-MARKS = [layout.KEY, layout.TIME, layout.NAME, layout.SIZE, layout.EVENT_ID]
-CREATIONS = [Operation.PUT, Operation.POST, Operation.COPY, Operation.COMPLETE_MULTIPART_UPLOAD]
+MARKS = [layout.EVENT_NAME, layout.KEY, layout.TIME, layout.NAME, layout.SIZE, layout.EVENT_ID]
+CREATIONS = list(layout.CREATED)
 ATTRIBUTES: list[dict[str, str]] = [
     {**form, **order}
     for form in (
@@ -93,28 +88,21 @@ INSTALLATION = Installation(CEPH)
 INSTALLATIONS = st.builds(Installation, st.sampled_from(list(DIALECTS.values())), TEXT, TEXT)
 
 
-def rendered(changed: ObjectChange, rule: Rule, topic: Topic, installation: Installation) -> Message:
-    """By the structs alone."""
-    return Plan(rule, topic, installation, changed.bucket).render(changed)
-
-
 @given(
     changes=st.lists(CHANGES, min_size=1, max_size=4), rule_id=TEXT, topic=TOPICS, installation=INSTALLATIONS
 )
 def test_any_change_has_the_bytes_that_the_structs_give(
     changes: list[ObjectChange], rule_id: str, topic: Topic, installation: Installation
 ) -> None:
-    subscribed = rule(id=rule_id)
+    subscription = Subscription(rule(id=rule_id), topic, installation)
     for each in changes:
-        message = composed(each, subscribed, topic, installation)
-        assert message == rendered(each, subscribed, topic, installation)
+        assert composed(each, subscription) == subscription.render(each)
 
 
-def composed(changed: ObjectChange, subscribed: Rule, topic: Topic, installation: Installation) -> Message:
-    """The second message of its kind: from then on they are written straight."""
-    for _ in range(2):
-        (message,) = compose(changed, [(subscribed, topic)], installation)
-    return message
+def composed(changed: ObjectChange, subscription: Subscription) -> Message:
+    """The second message about its bucket: from then on they are written straight."""
+    subscription.compose(changed)
+    return subscription.compose(changed)
 
 
 def usual_change() -> ObjectChange:
@@ -144,19 +132,17 @@ def refused(_: ObjectChange) -> Message:
 @pytest.mark.parametrize("case", GOLDEN)
 def test_a_golden_message_is_the_same_in_both_ways(case: str) -> None:
     for attributes, dialect in product(ATTRIBUTES, DIALECTS.values()):
-        subscription, installation = (rule(), topic(**attributes)), Installation(dialect)
-        message = composed(GOLDEN[case], *subscription, installation)
-        assert message == rendered(GOLDEN[case], *subscription, installation)
+        subscription = Subscription(rule(), topic(**attributes), Installation(dialect))
+        assert composed(GOLDEN[case], subscription) == subscription.render(GOLDEN[case])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
 def test_every_field_of_a_new_object_may_be_odd(dialect: str, attributes: dict[str, str]) -> None:
-    subscription, installation = (rule(), topic(**attributes)), Installation(DIALECTS[dialect])
+    subscription = Subscription(rule(), topic(**attributes), Installation(DIALECTS[dialect]))
     for odd in (*ODD, *MARKS):
         for each in with_one_odd_value(usual_change(), odd):
-            message = composed(each, *subscription, installation)
-            assert message == rendered(each, *subscription, installation)
+            assert composed(each, subscription) == subscription.render(each)
 
 
 @pytest.mark.parametrize("named", ["rule", "bucket", "opaque"])
@@ -168,61 +154,55 @@ def test_names_that_look_like_marks_do_no_harm(attributes: dict[str, str], named
         changed = msgspec.structs.replace(
             usual_change(), bucket=msgspec.structs.replace(bucket, name=name["bucket"])
         )
-        subscription = rule(id=name["rule"]), topic(**attributes, OpaqueData=name["opaque"])
-        message = composed(changed, *subscription, INSTALLATION)
-        assert message == rendered(changed, *subscription, INSTALLATION)
+        mine = topic(**attributes, OpaqueData=name["opaque"])
+        subscription = Subscription(rule(id=name["rule"]), mine, INSTALLATION)
+        assert composed(changed, subscription) == subscription.render(changed)
 
 
+@pytest.mark.parametrize("operation", CREATIONS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
 @pytest.mark.parametrize("key", ["videos/2026/one.mp4", "a b+c", "käse"])
 def test_the_usual_change_is_written_without_the_structs(
-    dialect: str, attributes: dict[str, str], key: str
+    operation: Operation, dialect: str, attributes: dict[str, str], key: str
 ) -> None:
-    usual = msgspec.structs.replace(usual_change(), key=key)
-    plan = Plan(rule(), topic(**attributes), Installation(DIALECTS[dialect]), usual.bucket)
-    rendering = msgspec.structs.replace(plan.rendering(), render=refused)
-    marked = marked_change(Operation.PUT, usual.bucket)
-    is_cos = attributes.get("format") == "cos"
-    write = cos_writer(marked, rendering) if is_cos else s3_writer(marked, rendering, DIALECTS[dialect])
-    assert write(usual) == plan.render(usual)
+    usual = msgspec.structs.replace(usual_change(), operation=operation, key=key)
+    subscription = Subscription(rule(), topic(**attributes), Installation(DIALECTS[dialect]))
+    rendering = subscription.rendering(usual.bucket)
+    write = subscription.writer(msgspec.structs.replace(rendering, render=refused, compose_other=refused))
+    assert write(usual) == subscription.render(usual)
 
 
-def test_a_plan_serves_its_own_topic_installation_and_bucket_alone() -> None:
-    subscribed = rule()
-    topics = [topic(), topic(name="other"), topic(format="cos")]
-    installations = [Installation(AWS), Installation(CEPH)]
+@pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
+def test_a_bucket_may_change_between_messages(attributes: dict[str, str]) -> None:
+    subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
     bucket = usual_change().bucket
-    buckets = [bucket, msgspec.structs.replace(bucket, name="renamed")]
-    for _ in range(2):
-        for each, installation, its_bucket in product(topics, installations, buckets):
-            changed = msgspec.structs.replace(usual_change(), bucket=its_bucket)
-            message = composed(changed, subscribed, each, installation)
-            assert message == rendered(changed, subscribed, each, installation)
-
-
-def test_plans_are_bounded() -> None:
-    for _ in range(PLANS_KEPT + 10):
-        compose(change(operation=Operation.DELETE), [(rule(), topic())], Installation(AWS))
-    assert len(composing._plans) <= PLANS_KEPT
+    buckets = [
+        bucket,
+        msgspec.structs.replace(bucket, versioning=Versioning.SUSPENDED),
+        msgspec.structs.replace(bucket, name="renamed"),
+        msgspec.structs.replace(bucket, id="another"),
+    ]
+    for each in [*buckets, *reversed(buckets)]:
+        changed = msgspec.structs.replace(usual_change(), bucket=each)
+        for _ in range(3):
+            assert subscription.compose(changed) == subscription.render(changed)
 
 
 def test_a_second_message_makes_the_writer_and_the_first_does_not() -> None:
-    usual = usual_change()
-    plan = Plan(rule(), topic(), Installation(AWS), usual.bucket)
-    assert plan.writer(Operation.PUT) == plan.render
-    assert plan.writer(Operation.PUT) != plan.render
-    assert plan.writers[Operation.PUT](usual) == plan.render(usual)
-    assert plan.writer(Operation.DELETE) == plan.render
+    subscription = Subscription(rule(), topic(), INSTALLATION)
+    unlearnt = subscription.compose
+    for operation in (Operation.DELETE, Operation.DELETE, Operation.PUT):
+        subscription.compose(change(operation=operation))
+        assert subscription.compose == unlearnt
+    subscription.compose(change(operation=Operation.COPY))
+    assert subscription.compose != unlearnt
 
 
 def test_a_text_without_utf_8_is_refused_in_both_ways() -> None:
-    subscribed, plain = rule(), topic()
-    composed(usual_change(), subscribed, plain, INSTALLATION)
+    subscription = Subscription(rule(), topic(), INSTALLATION)
+    composed(usual_change(), subscription)
     broken = msgspec.structs.replace(usual_change(), key="\ud800")
-    for write in (
-        lambda: compose(broken, [(subscribed, plain)], INSTALLATION),
-        lambda: rendered(broken, subscribed, plain, INSTALLATION),
-    ):
+    for write in (subscription.compose, subscription.render):
         with pytest.raises(UnicodeEncodeError):
-            write()
+            write(broken)

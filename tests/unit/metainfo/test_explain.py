@@ -9,7 +9,7 @@ import pytest
 
 from bucketwire.errors import InvalidRequest
 from bucketwire.event.change import ObjectChange, Versioning
-from bucketwire.event.compose import compose
+from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import AWS, CEPH, STORJ, Dialect
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
@@ -44,7 +44,7 @@ def described(**fields: Any) -> ObjectChange:
 
 def test_a_rule_that_matches_shows_the_very_message_that_compose_gives() -> None:
     verdict = judged(rule(), topic(), change())
-    (sent,) = compose(change(), [(rule(), topic())], Installation(AWS, "uuid"))
+    sent = Subscription(rule(), topic(), Installation(AWS, "uuid")).compose(change())
     assert (verdict.matches, verdict.delivers, verdict.reasons) == (True, True, [])
     assert verdict.message is not None
     assert bytes(verdict.message.body) == sent.body
@@ -55,7 +55,7 @@ def test_a_rule_that_matches_shows_the_very_message_that_compose_gives() -> None
 def test_what_travels_beside_the_body_is_shown_too() -> None:
     ordered = topic(cloudevents="true", ordering="key")
     verdict = judged(rule(), ordered, change())
-    (sent,) = compose(change(), [(rule(), ordered)], Installation(AWS, "uuid"))
+    sent = Subscription(rule(), ordered, Installation(AWS, "uuid")).compose(change())
     assert verdict.message is not None
     assert sent.cloudevent
     assert verdict.message.cloudevent == sent.cloudevent

@@ -17,7 +17,7 @@ from bucketwire.event.topic import Topic
 
 STRUCTURED_TYPE = "application/cloudevents+json; charset=utf-8"
 _JSON: Literal["application/json"] = "application/json"
-_TYPE_PREFIX = "com.amazonaws.s3."
+TYPE_PREFIX = "com.amazonaws.s3."
 _NONCHARACTERS = "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
 _FORBIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]")
 
@@ -53,7 +53,7 @@ def binary_attributes(record: Record, event_id: str, key: str) -> dict[str, str]
         "specversion": "1.0",
         "id": event_id,
         "source": _source(record),
-        "type": _TYPE_PREFIX + record.event_name,
+        "type": TYPE_PREFIX + record.event_name,
         "time": record.event_time,
     }
     if _is_attribute(key):
@@ -67,7 +67,7 @@ def _structured(record: Record, event_id: str, key: str) -> bytes:
             specversion="1.0",
             id=event_id,
             source=_source(record),
-            type=_TYPE_PREFIX + record.event_name,
+            type=TYPE_PREFIX + record.event_name,
             time=record.event_time,
             subject=key if _is_attribute(key) else UNSET,
             datacontenttype=_JSON,

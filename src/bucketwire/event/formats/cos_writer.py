@@ -8,7 +8,7 @@ import msgspec
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.formats import layout
 from bucketwire.event.formats.cos import Header, with_hyphens
-from bucketwire.event.formats.layout import ESCAPED_AS_A, Rendering, Writer
+from bucketwire.event.formats.layout import CREATED, Rendering, Writer, dumped, is_escaped, marked_change
 from bucketwire.event.formats.stamp import time_in_milliseconds
 from bucketwire.event.message import Message
 from bucketwire.event.rule import METADATA_PREFIX
@@ -22,8 +22,9 @@ _BARE = (layout.REQUEST, layout.TIME, layout.KEY, layout.SIZE, layout.ETAG)
 _PLACE = (layout.REQUEST, with_hyphens(layout.EVENT_ID))
 
 
-def cos_writer(marked: ObjectChange, rendering: Rendering) -> Writer:
-    """For changes that differ from the marked one in nothing but what is marked; others are rendered."""
+def cos_writer(rendering: Rendering) -> Writer:
+    """For new objects in the bucket; others are rendered."""
+    marked = marked_change(rendering.bucket)
     sample, bare = rendering.sample(marked), rendering.sample(_without_options(marked))
     pieces, bare_pieces = layout.cut(sample.body, _FULL), layout.cut(bare.body, _BARE)
     place_pieces = ["", "", ""] if rendering.ordered else layout.cut(sample.partition_key or b"", _PLACE)
@@ -32,14 +33,17 @@ def cos_writer(marked: ObjectChange, rendering: Rendering) -> Writer:
     to_request, to_time, to_version, to_key, to_size, to_etag, to_type, to_headers, end = pieces
     _, _, to_key_at_once, *_, bare_end = bare_pieces
     topic_arn, content_type = sample.topic_arn, sample.content_type
-    render, rule_half, ordered = rendering.render, rendering.rule_half, rendering.ordered
+    bucket, render, compose_other = rendering.bucket, rendering.render, rendering.compose_other
+    rule_half, ordered = rendering.rule_half, rendering.ordered
     place_start, place_to_id, place_end = place_pieces
     place_end = with_hyphens(16 * "0" + rule_half)[18:] + place_end
     headers_written = layout.listing(_HEADER)
 
     def write(change: ObjectChange) -> Message:
+        if change.bucket != bucket:
+            return compose_other(change)
         state, request, key, at_ns = change.new, change.origin.request_id, change.key, change.committed_at_ns
-        if state is None:
+        if state is None or change.operation not in CREATED:
             return render(change)
         etag, version, kind = state.etag, state.version_id, state.content_type or ""
         versioned = to_key_at_once if version is None else f"{to_version}{version}{to_key}"
@@ -47,8 +51,8 @@ def cos_writer(marked: ObjectChange, rendering: Rendering) -> Writer:
         if state.metadata:
             headers, names = headers_written(state.metadata)
             ending = f"{to_headers}{headers}{end}"
-        raw = f"{request}{key}{etag}{version}{kind}{names}".encode()
-        if raw.translate(ESCAPED_AS_A) != raw:
+        text = f"{request}{key}{etag}{version}{kind}{names}"
+        if len(dumped(text)) != len(text) + 2 and is_escaped(text):
             return render(change)
         body = (
             f"{to_request}{request}{to_time}{time_in_milliseconds(at_ns)}{versioned}{key}"

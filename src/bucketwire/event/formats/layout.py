@@ -7,7 +7,7 @@ each value, is rendered from the structs, and cut at the marks.
     ------------->      <-------------------------------------------->     <---   the pieces
 
 A message can then be written straight: piece, value, piece. That is right for values that JSON writes as they
-are, and only for them: text that `ESCAPED_AS_A` changes is left to the structs.
+are, and only for them: a message with other text is left to the structs.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +23,20 @@ from bucketwire.event.name import Operation
 Writer = Callable[[ObjectChange], Message]
 
 
-class Rendering(msgspec.Struct, frozen=True):
-    """How the structs write the messages of one rule."""
+CREATED = {
+    operation: operation.value
+    for operation in (Operation.PUT, Operation.POST, Operation.COPY, Operation.COMPLETE_MULTIPART_UPLOAD)
+}
+"""Operations that make an object, and the names of their events: these messages are written straight."""
 
+
+class Rendering(msgspec.Struct, frozen=True):
+    """How the structs write the messages of one rule about one bucket."""
+
+    bucket: BucketRef
     render: Writer
+    compose_other: Writer
+    """For changes of another bucket, or of the same after its state has changed."""
     sample: Writer
     """Likewise, with marks for what is told of the moment of the change."""
     rule_half: str
@@ -38,13 +48,18 @@ class Rendering(msgspec.Struct, frozen=True):
 _marks = map(str, range(730_294_616_058_117_000, 730_294_616_058_117_016))
 TIME, SEQUENCER, EVENT_ID, PRINCIPAL, ADDRESS, REQUEST, HOST = islice(_marks, 7)
 KEY, SIZE, ETAG, VERSION, CONTENT_TYPE, NAME, VALUE, TAG_NAME, TAG_VALUE = _marks
+EVENT_NAME = CREATED[Operation.PUT]
 MARKED_STAMP = Stamp(TIME, SEQUENCER, EVENT_ID)
-_ESCAPED = {*range(0x20), ord('"'), ord("\\")}
-ESCAPED_AS_A = bytes(ord("A") if each in _ESCAPED else each for each in range(256))
-"""For `bytes.translate`: UTF-8 that it changes has a character that JSON escapes."""
+dumped = msgspec.json.Encoder().encode
+"""A quick check: text in ASCII gets longer by two quotation marks, and by more if some of it is escaped."""
 
 
-def marked_change(operation: Operation, bucket: BucketRef) -> ObjectChange:
+def is_escaped(text: str) -> bool:
+    """Whether JSON has another way to write some of the text."""
+    return len(dumped(text)) != len(text.encode()) + 2
+
+
+def marked_change(bucket: BucketRef) -> ObjectChange:
     """A change with a mark for each value that another change of the bucket may have otherwise."""
     new = ObjectState(
         Status.COMMITTED_VERSIONED,
@@ -55,7 +70,7 @@ def marked_change(operation: Operation, bucket: BucketRef) -> ObjectChange:
         {NAME: VALUE},
         {TAG_NAME: TAG_VALUE},
     )
-    return ObjectChange(operation, 0, bucket, KEY, Origin(PRINCIPAL, ADDRESS, REQUEST, HOST), new)
+    return ObjectChange(Operation.PUT, 0, bucket, KEY, Origin(PRINCIPAL, ADDRESS, REQUEST, HOST), new)
 
 
 def cut(rendered: bytes, marks: Sequence[str]) -> list[str] | None:
@@ -81,6 +96,8 @@ def listing(entry: bytes) -> Callable[[dict[str, str]], tuple[str, str]]:
     left, middle, right = cut(entry, (NAME, VALUE)) or cut(entry, (TAG_NAME, TAG_VALUE)) or ("", "", "")
 
     def written(entries: dict[str, str]) -> tuple[str, str]:
+        if not entries:
+            return "", ""
         if len(entries) == 1:
             (name,) = entries
             value = entries[name]

@@ -9,8 +9,8 @@ import msgspec
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.formats import layout
-from bucketwire.event.formats.cloudevents import STRUCTURED_TYPE
-from bucketwire.event.formats.layout import ESCAPED_AS_A, Rendering, Writer
+from bucketwire.event.formats.cloudevents import STRUCTURED_TYPE, TYPE_PREFIX
+from bucketwire.event.formats.layout import CREATED, Rendering, Writer, dumped, is_escaped, marked_change
 from bucketwire.event.formats.s3 import Pair, url_encoded
 from bucketwire.event.formats.stamp import TIMES
 from bucketwire.event.message import Message
@@ -18,32 +18,39 @@ from bucketwire.event.rule import METADATA_PREFIX
 
 _METADATA = msgspec.json.encode(Pair(METADATA_PREFIX + layout.NAME, layout.VALUE))
 _TAG = msgspec.json.encode(Pair(layout.TAG_NAME, layout.TAG_VALUE))
-_ENVELOPE = (layout.EVENT_ID, layout.TIME, layout.KEY)
+_ENVELOPE = (layout.EVENT_ID, layout.EVENT_NAME, layout.TIME, layout.KEY)
 _RECORD = (
-    *(layout.TIME, layout.PRINCIPAL, layout.ADDRESS, layout.REQUEST, layout.HOST, layout.KEY),
-    *(layout.SIZE, layout.ETAG, layout.VERSION, layout.SEQUENCER),
+    *(layout.TIME, layout.EVENT_NAME, layout.PRINCIPAL, layout.ADDRESS, layout.REQUEST, layout.HOST),
+    *(layout.KEY, layout.SIZE, layout.ETAG, layout.VERSION, layout.SEQUENCER),
 )
 _EXTENSION = (_METADATA.decode(), _TAG.decode(), layout.EVENT_ID)
 
 
-def s3_writer(marked: ObjectChange, rendering: Rendering, dialect: Dialect) -> Writer:
-    """For changes that differ from the marked one in nothing but what is marked; others are rendered."""
-    sample = rendering.sample(marked)
+def s3_writer(rendering: Rendering, dialect: Dialect) -> Writer:
+    """For new objects in the bucket; others are rendered."""
+    sample = rendering.sample(marked_change(rendering.bucket))
     topic_arn, content_type, beside = sample.topic_arn, sample.content_type, sample.cloudevent
     enveloped, extended = content_type == STRUCTURED_TYPE, dialect.extended_record
     pieces = _pieces(sample.body, enveloped=enveloped, extended=extended)
     if pieces is None:
         return rendering.render
-    to_id, to_its_time, to_subject, to_time, to_principal, to_address, to_request, to_host = pieces[:8]
-    to_key, to_size, to_etag, to_version, to_sequencer, to_metadata, to_tags, to_event_id, end = pieces[8:]
-    render, rule_half, ordered = rendering.render, rendering.rule_half, rendering.ordered
+    to_id, to_type, to_its_time, to_subject, to_time, to_name, to_principal, to_address, to_request = pieces[
+        :9
+    ]
+    to_host, to_key, to_size, to_etag, to_version, to_sequencer = pieces[9:15]
+    to_metadata, to_tags, to_event_id, end = pieces[15:]
+    bucket, render, compose_other = rendering.bucket, rendering.render, rendering.compose_other
+    rule_half, ordered = rendering.rule_half, rendering.ordered
     is_event, url_keys = enveloped or bool(beside), dialect.url_encoded_key
-    time_of = TIMES[dialect.time_digits]
+    event_name, time_of = CREATED.get, TIMES[dialect.time_digits]
     metadata_written, tags_written = layout.listing(_METADATA), layout.listing(_TAG)
 
     def write(change: ObjectChange) -> Message:
+        if change.bucket != bucket:
+            return compose_other(change)
         state, origin, key, at_ns = change.new, change.origin, change.key, change.committed_at_ns
-        if state is None or (is_event and not key.isprintable()):
+        name = event_name(change.operation)
+        if name is None or state is None or (is_event and not key.isprintable()):
             return render(change)
         principal, address = origin.principal_id, origin.source_ip
         request, host, etag = origin.request_id, origin.host_id, state.etag
@@ -56,18 +63,24 @@ def s3_writer(marked: ObjectChange, rendering: Rendering, dialect: Dialect) -> W
             tags, more = tags_written(state.tags)
             described += more
             extension = f"{to_metadata}{metadata}{to_tags}{tags}{to_event_id}{event_id}"
-        raw = f"{principal}{address}{request}{host}{key}{etag}{version}{described}".encode()
-        if raw.translate(ESCAPED_AS_A) != raw:
+        text = f"{principal}{address}{request}{host}{key}{etag}{version}{described}"
+        if len(dumped(text)) != len(text) + 2 and is_escaped(text):
             return render(change)
         if enveloped:
-            envelope = f"{to_id}{event_id}{to_its_time}{time}{to_subject}{key}"
+            envelope = f"{to_id}{event_id}{to_type}{name}{to_its_time}{time}{to_subject}{key}"
         shown_key = url_encoded(key) if url_keys else key
         body = (
-            f"{envelope}{to_time}{time}{to_principal}{principal}{to_address}{address}{to_request}{request}"
-            f"{to_host}{host}{to_key}{shown_key}{to_size}{state.size_bytes}{to_etag}{etag}"
+            f"{envelope}{to_time}{time}{to_name}{name}{to_principal}{principal}{to_address}{address}"
+            f"{to_request}{request}{to_host}{host}{to_key}{shown_key}{to_size}{state.size_bytes}{to_etag}{etag}"
             f"{version and to_version}{version}{to_sequencer}{moment.upper()}{extension}{end}"
         ).encode()
-        attributes = beside and {**beside, "id": event_id, "time": time, "subject": key}
+        attributes = beside and {
+            **beside,
+            "id": event_id,
+            "type": TYPE_PREFIX + name,
+            "time": time,
+            "subject": key,
+        }
         place = key.encode() if ordered else None
         return Message(topic_arn, event_id, key, body, content_type, at_ns, place, attributes)
 
