@@ -21,6 +21,8 @@ from bucketwire.cli.options import (
     port_option,
     region_option,
     retention_option,
+    root_access_key_option,
+    root_secret_key_option,
     supervised_option,
     system_name_option,
     system_uuid_option,
@@ -52,6 +54,8 @@ from bucketwire.metabase import open_metabase
 @system_uuid_option
 @system_name_option
 @delivery_options
+@root_access_key_option
+@root_secret_key_option
 @supervised_option
 def gateway(
     host: str,
@@ -70,6 +74,8 @@ def gateway(
     system_uuid: str | None,
     system_name: str | None,
     delivery: Delivery,
+    root_access_key: str | None,
+    root_secret_key: str | None,
     *,
     allow_secrets_in_cleartext: bool,
     supervised: bool,
@@ -107,7 +113,7 @@ def gateway(
         queue_policy=delivery.queue_policy or "",
         forbid_private_endpoints=delivery.forbid_private_endpoints,
     )
-    root, _ = root_credentials(data, None, None)
+    root, _ = root_credentials(data, root_access_key or None, root_secret_key or None)
     opened = open_metabase(url)
     try:
         blobs = Blobs(blobs_url(data))

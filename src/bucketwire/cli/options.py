@@ -11,8 +11,11 @@ from urllib.parse import quote
 
 import click
 
+from bucketwire.errors import ConfigError
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.metabase.base import Metabase
+
+METABASE_FILE = "metabase.db"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -119,6 +122,12 @@ system_name_option = option(
     "What people call this installation, in messages of the COS format.  [default: left out]",
     default=None,
 )
+root_access_key_option = option(
+    "--root-access-key", "First access key.  [default: generated, kept in the data folder]", default=None
+)
+root_secret_key_option = option(
+    "--root-secret-key", "Its secret; prefer the variable, a flag shows in `ps`.", default=None
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 supervised_option = click.option("--supervised", is_flag=True, hidden=True)
@@ -127,7 +136,7 @@ supervised_option = click.option("--supervised", is_flag=True, hidden=True)
 
 def metabase_url(metabase: str | None, data: Path) -> str:
     """The metabase's URL, by default a file in the data folder."""
-    return metabase or f"sqlite:///{quote(str(data.absolute()))}/metabase.db"
+    return metabase or f"sqlite:///{quote(str(data.absolute()))}/{METABASE_FILE}"
 
 
 def blobs_url(data: Path) -> str:
@@ -136,10 +145,12 @@ def blobs_url(data: Path) -> str:
 
 
 @contextmanager
-def opened_metabase(metabase: str | None, data: Path) -> Iterator[Metabase]:
-    """The metabase, for the time of a command."""
+def opened_metabase(metabase: str | None, data: Path, *, make: bool = False) -> Iterator[Metabase]:
+    """The metabase, for the time of a command; that a folder has none is an error, unless one may be made."""
     from bucketwire.metabase import open_metabase
 
+    if not (metabase or make or (data / METABASE_FILE).exists()):
+        raise ConfigError(f"no metabase in {data}: name its folder with --data, or its URL with --metabase")
     opened = open_metabase(metabase_url(metabase, data))
     try:
         yield opened

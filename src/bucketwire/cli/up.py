@@ -35,6 +35,8 @@ from bucketwire.cli.options import (
     port_option,
     region_option,
     retention_option,
+    root_access_key_option,
+    root_secret_key_option,
     system_name_option,
     system_uuid_option,
     test_events_option,
@@ -86,8 +88,8 @@ and in a third:
 @system_name_option
 @option("--standby", "Keep a second pipeline ready to take over within seconds.", is_flag=True)
 @delivery_options
-@option("--root-access-key", "First access key.  [default: generated, kept in the data folder]", default=None)
-@option("--root-secret-key", "Its secret; prefer the variable, a flag shows in `ps`.", default=None)
+@root_access_key_option
+@root_secret_key_option
 def up(
     host: str,
     port: int,

@@ -43,7 +43,7 @@ def create(
     """Create a user and show its keys, this once."""
     if access_key is not None and access_key == _root_access_key(data):
         raise Conflict("that access key is taken", code="KeyAlreadyExists")
-    with opened_metabase(metabase, data) as opened:
+    with opened_metabase(metabase, data, make=True) as opened:
         made, key = create_user(opened.users, name, tenant, access_key, secret_key)
     if as_json:
         shown = {"id": made.id, "name": made.name, "tenant": made.tenant}

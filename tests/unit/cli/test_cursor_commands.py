@@ -43,6 +43,7 @@ def test_show_tells_what_waits_and_who_reads(run: Run, written: Metabase) -> Non
     assert run("cursor", "show")[1].splitlines()[2].startswith("pipeline:  host-1")
 
 
+@pytest.mark.usefixtures("metabase")
 def test_show_works_before_the_first_pipeline(run: Run) -> None:
     found = shown(run)
     assert (found["position"], found["changes_waiting"], found["trimmed"]) == (None, 0, False)

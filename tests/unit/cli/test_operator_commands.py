@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from bucketwire.access.credentials import root_credentials
 from bucketwire.cli.main import bucketwire
 from bucketwire.event.name import Operation
@@ -38,6 +40,7 @@ def test_keys_can_be_given_and_tenants_tell_names_apart(run: Run) -> None:
     assert run("user", "rm", "--name", "alice", "--tenant", "blue")[0] == 0
 
 
+@pytest.mark.usefixtures("metabase")
 def test_errors_are_one_line_with_a_code_that_tells_missing_from_wrong(run: Run, tmp_path: Path) -> None:
     assert run("user", "rm", "--name", "nobody") == (2, "", "bucketwire: there is no user nobody\n")
     run("user", "create", "--name", "alice")
@@ -46,6 +49,13 @@ def test_errors_are_one_line_with_a_code_that_tells_missing_from_wrong(run: Run,
     root, _ = root_credentials(tmp_path, None, None)
     stolen = ("--access-key", root.access_key, "--secret-key", "long enough")
     assert run("user", "create", "--name", "bob", *stolen)[2] == "bucketwire: that access key is taken\n"
+
+
+def test_a_folder_without_a_metabase_is_an_error_and_stays_as_it_is(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("topic", "list")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"bucketwire: no metabase in {tmp_path}: name its folder with --data")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_user_with_buckets_is_not_removed(run: Run, tmp_path: Path) -> None:
@@ -64,6 +74,7 @@ def test_migrate_says_from_which_version_to_which(run: Run) -> None:
     assert "is at schema" in run("migrate")[1]
 
 
+@pytest.mark.usefixtures("metabase")
 def test_the_lifecycle_runs_on_demand_at_any_time(run: Run) -> None:
     code, out, _ = run("lifecycle", "run", "--now", "2030-01-01T00:00:00Z", "--json")
     assert code == 0
@@ -80,6 +91,7 @@ def test_the_lifecycle_runs_on_demand_at_any_time(run: Run) -> None:
     assert "--now" in err
 
 
+@pytest.mark.usefixtures("metabase")
 def test_sweep_removes_old_orphans_alone(run: Run, tmp_path: Path) -> None:
     orphan, young, used = (tmp_path / "objects/ab" / name for name in ("abcd", "abce", "abcf"))
     orphan.parent.mkdir(parents=True)

@@ -113,6 +113,7 @@ def test_a_topic_that_does_not_exist_is_exit_code_2(run: Run) -> None:
         assert run("topic", command, FAR_ARN + "x")[0] == 2
 
 
+@pytest.mark.usefixtures("metabase")
 def test_one_topic_must_be_named(run: Run) -> None:
     for arguments in ((), ("videos", "--topic", "videos")):
         code, _, err = run("topic", "rm", *arguments)
