@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketwire.errors import ChangesTrimmed
@@ -94,7 +94,7 @@ def test_a_trimmed_stream_goes_on_where_it_was(metabase: Metabase, metabase_url:
         again.close()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(count=st.integers(0, 30), slices=st.integers(1, 40))
 def test_the_stream_read_in_any_slices_is_the_stream(
     metabase: Metabase, watched: str, count: int, slices: int

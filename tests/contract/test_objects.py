@@ -1,7 +1,7 @@
 """The contract of `Objects`: the mutation, and the one change that it commits with itself."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketwire.errors import NotFound
@@ -127,7 +127,7 @@ def naive_listing(keys: set[str], prefix: str, delimiter: str) -> set[str]:
 KEYS = st.sets(st.text("ab/é\U0010ffff", min_size=1, max_size=5), max_size=12)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(keys=KEYS, prefix=st.sampled_from(["", "a", "a/", "b/a", "é"]), delimiter=st.sampled_from(["", "/"]))
 def test_pages_of_any_size_show_what_a_naive_listing_shows(
     metabase: Metabase, keys: set[str], prefix: str, delimiter: str

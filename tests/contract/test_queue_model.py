@@ -275,7 +275,6 @@ def test_the_queue_does_what_its_model_does(metabase: Metabase, request: pytest.
         settings=settings(
             max_examples=examples,
             stateful_step_count=40,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -1,7 +1,7 @@
 """The contract of `Rules`: history, and no window in which a write sees old rules."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketwire.errors import InvalidRequest, NotFound
@@ -71,7 +71,7 @@ def test_rules_of_a_missing_bucket_are_not_found(metabase: Metabase) -> None:
 STEPS = st.lists(st.one_of(st.integers(0, 2), st.sampled_from(["a/x", "b/x", "c"])), max_size=15)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(steps=STEPS)
 def test_each_change_is_judged_by_the_rules_in_force_when_it_was_written(
     metabase: Metabase, metabase_url: str, bucket: str, steps: list[int | str]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.in_process import InProcess
@@ -87,7 +87,7 @@ def fuzzed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     ),
     rule_id=st.sampled_from(["", "a", "%00", "x%0Ay"]),
 )
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 def test_no_document_is_answered_with_a_fault_of_ours(fuzzed: InProcess, body: bytes, rule_id: str) -> None:
     answered = fuzzed.signed("PUT", f"/media?notification={rule_id}", body)
     assert answered.status in {200, 400, 404}, answered.body

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.running import OTHER, RunningGateway
@@ -69,7 +69,7 @@ def test_a_stream_is_sent_in_chunks_with_a_trailer(s3: Any, bucket: str) -> None
     assert s3.get_object(Bucket=bucket, Key="stream")["Body"].read() == body
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(odd_keys)
 def test_odd_keys_work(s3: Any, bucket: str, key: str) -> None:
     s3.put_object(Bucket=bucket, Key=key, Body=key.encode())

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketwire.event.change import decode_change
@@ -141,7 +141,7 @@ def routed(gateway: InProcess, dialect: str) -> list[tuple[str, str, set[tuple[s
 
 @pytest.mark.parametrize("dialect", ["aws", "ceph"])
 @given(taken=st.lists(steps, min_size=10, max_size=40))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 def test_each_event_goes_by_the_rules_in_force_at_its_write(
     dialect: str, taken: list[tuple[str, object]]
 ) -> None:

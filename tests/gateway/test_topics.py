@@ -17,7 +17,7 @@ import boto3
 import pytest
 import urllib3
 from botocore.config import Config
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketwire.access.credentials import Credentials
@@ -34,9 +34,7 @@ from services.certificates import make_certificates
 ENDPOINT = {"push-endpoint": "http://127.0.0.1:1/"}
 FORM = "application/x-www-form-urlencoded; charset=utf-8"
 KEY = "whsec_" + b64encode(b"k" * 32).decode()
-fuzzed = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+fuzzed = settings(max_examples=150)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketwire.event.change import Origin
@@ -12,7 +12,7 @@ from bucketwire.event.name import Operation
 from factories import new_object
 from gateway.in_process import Answered, InProcess, signed_headers
 
-fuzzed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzzed = settings(max_examples=60)
 tokens = st.sampled_from(
     [
         "acl",

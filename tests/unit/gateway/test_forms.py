@@ -1,11 +1,11 @@
 """Forms, however odd, and however they are cut into pieces."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.in_process import HOST, InProcess
 
-fuzzed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+fuzzed = settings(max_examples=60)
 line = st.sampled_from(
     [
         b"--b\r\n",

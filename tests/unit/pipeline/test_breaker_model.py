@@ -278,7 +278,6 @@ def test_a_topic_gets_each_message_whatever_happens_to_it(rig: Rig) -> None:
         settings=settings(
             max_examples=100,
             stateful_step_count=25,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
