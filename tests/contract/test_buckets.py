@@ -1,5 +1,7 @@
 """The contract of `Buckets`."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from bucketwire.errors import Conflict, NotFound
@@ -23,6 +25,32 @@ def test_a_name_is_given_once(metabase: Metabase, bucket: str, owner: str, code:
     with pytest.raises(Conflict) as refused:
         metabase.buckets.create(bucket, owner, "us-east-1")
     assert refused.value.code == code
+
+
+def test_a_bucket_is_made_with_its_documents(metabase: Metabase) -> None:
+    documents = {"acl": "public-read", "tags": "{}"}
+    metabase.buckets.create("media", "owner-1", "us-east-1", documents.items())
+    assert {kind: metabase.buckets.document("media", kind) for kind in documents} == documents
+    with pytest.raises(Conflict):
+        metabase.buckets.create("media", "owner-1", "us-east-1", [("acl", "private")])
+    assert metabase.buckets.document("media", "acl") == "public-read"
+
+
+class Torn(list[tuple[str, str]]):
+    """Whoever goes through it dies behind the last one."""
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        yield from super().__iter__()
+        raise EOFError
+
+
+def test_a_bucket_whose_documents_cannot_be_kept_is_not_made(metabase: Metabase) -> None:
+    with pytest.raises(EOFError):
+        metabase.buckets.create("media", "owner-1", "us-east-1", Torn([("acl", "public-read")]))
+    with pytest.raises(NotFound):
+        metabase.buckets.get("media")
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    assert metabase.buckets.document("media", "acl") is None
 
 
 def test_a_bucket_with_objects_is_not_deleted(metabase: Metabase, bucket: str) -> None:

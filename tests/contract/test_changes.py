@@ -1,6 +1,7 @@
 """The contract of `Changes`: no holes, exact repeats, and nothing behind the head."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,6 +17,7 @@ from bucketwire.metabase.values import Offset, Slice
 from factories import new_object, origin, rule
 
 ALL = 1_000_000
+HOUR_NS = 3_600_000_000_000
 
 
 @pytest.fixture
@@ -130,3 +132,43 @@ def test_a_reader_beside_many_writers_misses_nothing_and_sees_time_grow(
     assert {change.key for change in seen} == {f"{writer}-{n}" for writer in range(8) for n in range(25)}
     times = [change.committed_at_ns for change in seen]
     assert times == sorted(set(times))
+
+
+def set_ahead(monkeypatch: pytest.MonkeyPatch, ahead_ns: int) -> None:
+    """The clock of this process; that of a server goes on as it was."""
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + ahead_ns)
+
+
+def test_age_is_not_measured_by_the_clock_of_a_process_that_is_ahead(
+    metabase: Metabase, metabase_url: str, watched: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(metabase, watched, "a")
+    written_ns, before_ns = time.time_ns(), time.time_ns() - HOUR_NS
+    set_ahead(monkeypatch, 8 * 24 * HOUR_NS)
+    ahead = open_metabase(metabase_url)
+    try:
+        assert before_ns < ahead.changes.clock_ns() < written_ns + HOUR_NS
+    finally:
+        ahead.close()
+
+
+def test_age_is_not_measured_by_a_clock_that_jumps_ahead_even_when_changes_are_committed_then(
+    metabase: Metabase, watched: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(metabase, watched, "before")
+    now_ns = time.time_ns()
+    with monkeypatch.context() as jump:
+        set_ahead(jump, 365 * 24 * HOUR_NS)
+        write(metabase, watched, "during")
+        assert metabase.changes.clock_ns() < now_ns + HOUR_NS
+    write(metabase, watched, "after")
+    assert metabase.changes.clock_ns() < now_ns + HOUR_NS
+
+
+def test_age_is_measured_by_the_time_that_has_passed(metabase: Metabase, watched: str) -> None:
+    write(metabase, watched, "a")
+    first_ns = metabase.changes.clock_ns()
+    time.sleep(0.01)
+    write(metabase, watched, "b")
+    assert metabase.changes.clock_ns() > first_ns

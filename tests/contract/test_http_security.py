@@ -130,6 +130,14 @@ def test_the_authorities_of_the_topic_are_trusted(
     )
 
 
+def test_the_name_of_the_file_of_authorities_may_have_any_letters(
+    signed_endpoint: HttpEndpoint, certificates: Certificates, tmp_path: Path
+) -> None:
+    file = tmp_path / "autorités 認証局.pem"
+    file.write_bytes(certificates.ca.read_bytes())
+    assert publish(signed_endpoint.url, **{"ca-location": str(file)}) == [Delivered()]
+
+
 def test_the_authorities_of_the_topic_stand_instead_of_those_of_the_system(
     signed_endpoint: HttpEndpoint, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -265,3 +266,58 @@ def test_a_topic_put_off_when_the_clock_was_ahead_is_tried_all_the_same(metabase
     tomorrow_ns = 24 * 3600 * 10**9
     metabase.queue.report(TopicHealth(TOPIC_ARN, failures=2, retry_at_ns=tomorrow_ns, reason="refused"))
     assert metabase.queue.due_topics(100) == [TOPIC_ARN]
+
+
+def test_a_message_put_off_when_the_clock_was_ahead_is_tried_all_the_same(metabase: Metabase) -> None:
+    hour_ns = 3600 * 10**9
+    park(metabase, "from tomorrow", due_at_ns=24 * hour_ns)
+    park(metabase, "in an hour", due_at_ns=hour_ns)
+    assert metabase.queue.due_topics(100) == [TOPIC_ARN]
+    assert waiting(metabase) == ["from tomorrow"]
+    assert waiting(metabase, now_ns=hour_ns) == ["in an hour", "from tomorrow"]
+
+
+def test_what_is_due_goes_before_what_was_put_off_when_the_clock_was_ahead(metabase: Metabase) -> None:
+    park(metabase, "a", "b", due_at_ns=24 * 3600 * 10**9)
+    park(metabase, "c", "d", due_at_ns=50)
+    assert [each.message.event_id for each in metabase.queue.take(TOPIC_ARN, 100, 3)] == ["c", "d", "a"]
+
+
+def test_a_topic_has_something_parked_or_not_whenever_it_is_due(metabase: Metabase) -> None:
+    assert not metabase.queue.has_parked(TOPIC_ARN)
+    park(metabase, "a", due_at_ns=10**18)
+    assert metabase.queue.has_parked(TOPIC_ARN)
+    assert not metabase.queue.has_parked(OTHER_ARN)
+    metabase.queue.withdraw(TOPIC_ARN, ["a"])
+    assert not metabase.queue.has_parked(TOPIC_ARN)
+
+
+def test_the_bytes_that_wait_are_kept_as_messages_come_and_go(metabase: Metabase) -> None:
+    assert metabase.queue.backlogs() == {}
+    park(metabase, "a", "b", "c", "d")
+    park(metabase, "a", "b")
+    park(metabase, "e", arn=OTHER_ARN)
+    assert metabase.queue.backlogs() == {TOPIC_ARN: 8, OTHER_ARN: 2}
+    first, second, *_ = metabase.queue.take(TOPIC_ARN, 100, 10)
+    metabase.queue.settle(Settlement(delivered=[first.id], buried=[(second.id, "gone")]))
+    metabase.queue.withdraw(OTHER_ARN, ["e"])
+    assert metabase.queue.backlogs() == {TOPIC_ARN: 4}
+    later = time.time_ns() + 10**12
+    metabase.queue.expire(TOPIC_ARN, parked_before_ns=later, more_attempts_than=None, limit=10)
+    assert metabase.queue.backlogs() == {}
+    metabase.queue.redrive([each.id for each in metabase.queue.letters(Letters(), 10)])
+    assert metabase.queue.backlogs() == {TOPIC_ARN: 6}
+
+
+def test_the_bytes_that_wait_are_right_when_many_park_and_settle_at_once(metabase: Metabase) -> None:
+    def come_and_go(worker: int) -> None:
+        for turn in range(10):
+            park(metabase, f"{worker}-{turn}-stays", f"{worker}-{turn}-goes")
+            metabase.queue.withdraw(TOPIC_ARN, [f"{worker}-{turn}-goes"])
+            metabase.queue.backlogs()
+
+    with ThreadPoolExecutor(6) as workers:
+        list(workers.map(come_and_go, range(6)))
+    (line,) = metabase.queue.stats()
+    assert line.entries == 60
+    assert metabase.queue.backlogs() == {TOPIC_ARN: line.size_bytes}

@@ -122,3 +122,30 @@ def test_the_version_grows_with_every_change_of_any_topic(metabase: Metabase) ->
         step()
         versions.append(metabase.topics.version())
     assert versions == sorted(set(versions))
+
+
+def test_what_has_changed_behind_a_version_comes_once_as_it_is_now_and_deleted_ones_too(
+    metabase: Metabase,
+) -> None:
+    assert metabase.topics.changed(after=0, limit=10) == []
+    for name in ("c", "b", "a"):
+        metabase.topics.put(topic(name=name))
+    before = metabase.topics.version()
+    metabase.topics.put(topic(name="c"))
+    metabase.topics.put(topic("http://127.0.0.1:9/new", name="b"))
+    metabase.topics.delete(topic(name="c").arn)
+    changed = metabase.topics.changed(after=before, limit=10)
+    assert [(each.name, each.endpoint, each.deleted_at_ns is None) for _, each in changed] == [
+        ("b", "http://127.0.0.1:9/new", True),
+        ("c", "http://127.0.0.1:1/", False),
+    ]
+    assert changed[-1][0] == metabase.topics.version()
+    assert metabase.topics.changed(after=changed[-1][0], limit=10) == []
+
+
+def test_what_has_changed_is_read_in_pages(metabase: Metabase) -> None:
+    for name in ("c", "b", "a"):
+        metabase.topics.put(topic(name=name))
+    first = metabase.topics.changed(after=0, limit=2)
+    second = metabase.topics.changed(after=first[-1][0], limit=2)
+    assert names(each for _, each in first + second) == ["c", "b", "a"]

@@ -5,7 +5,6 @@ late     the oldest change that waits is older than half the retention: a warnin
 lost     changes were trimmed before they were read: the pipeline stands still until an operator accepts it
 """
 
-import time
 from dataclasses import dataclass
 
 from bucketwire.config import CONSUMER
@@ -42,7 +41,7 @@ def pipeline_lag(metabase: Metabase) -> Lag:
 
 def enforce_retention(metabase: Metabase, retention_hours: int) -> None:
     """Trim what is older than the retention; raise the alarm when the pipeline had not read it."""
-    before_ns = time.time_ns() - retention_hours * HOUR_NS
+    before_ns = metabase.changes.clock_ns() - retention_hours * HOUR_NS
     cursor = metabase.cursors.load(CONSUMER)
     if cursor is None:
         # Where a pipeline that never ran would begin is noted first: else it would pass over the loss.

@@ -12,7 +12,7 @@ Invariants:
 - What `Changes.head` has passed never grows: no change commits behind it later.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from bucketwire.event.change import Origin, Versioning
@@ -47,8 +47,13 @@ from bucketwire.metabase.values import (
 class Buckets(Protocol):
     """Buckets by name."""
 
-    def create(self, name: str, owner_id: str, region: str) -> Bucket:
-        """Make a bucket; `Conflict` (BucketAlreadyOwnedByYou, BucketAlreadyExists) if the name is taken."""
+    def create(
+        self, name: str, owner_id: str, region: str, documents: Collection[tuple[str, str]] = ()
+    ) -> Bucket:
+        """Make a bucket with its documents, each a kind and a text, all or nothing.
+
+        `Conflict` (BucketAlreadyOwnedByYou, BucketAlreadyExists) if the name is taken.
+        """
         ...
 
     def get(self, name: str) -> Bucket:
@@ -275,6 +280,13 @@ class Topics(Protocol):
         """Grows with every put and delete: what was cached under the same number is still true."""
         ...
 
+    def changed(self, after: int, limit: int) -> list[tuple[int, Topic]]:
+        """The topics put or deleted behind that version, deleted ones too, each with its own version, by it.
+
+        One that was changed more than once comes once, as it is now. Behind 0 are all.
+        """
+        ...
+
 
 class Changes(Protocol):
     """The change stream."""
@@ -309,6 +321,14 @@ class Changes(Protocol):
 
     def trim_before(self, committed_at_ns: int) -> Offset:
         """Forget the changes committed before that time, read or not; where the stream starts then."""
+        ...
+
+    def clock_ns(self) -> int:
+        """The time by which the age of changes is measured: the earliest of the clocks that tell it.
+
+        Those are this process's and the one that stamps changes. When this process's jumps ahead, that counts
+        for nothing until a restart.
+        """
         ...
 
     def waiting(self, after: Offset) -> tuple[int, int | None]:
@@ -378,7 +398,10 @@ class Queue(Protocol):
         ...
 
     def due_topics(self, now_ns: int) -> list[str]:
-        """ARNs that have a message due, and whose `retry_at_ns` has come."""
+        """ARNs that have a message due, and whose `retry_at_ns` has come.
+
+        A time hours ahead was set when the clock was: it counts as one that has come.
+        """
         ...
 
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:
@@ -406,6 +429,17 @@ class Queue(Protocol):
 
     def stats(self) -> list[QueueStats]:
         """One line a topic that has parked messages or failures."""
+        ...
+
+    def has_parked(self, topic_arn: str) -> bool:
+        """Whether a message of the topic is parked, due or not."""
+        ...
+
+    def backlogs(self) -> dict[str, int]:
+        """How many bytes are parked for each topic that has messages parked, by ARN.
+
+        Kept as messages come and go, so that the answer costs the same however many there are.
+        """
         ...
 
     def pending(self, topic_arn: str, *, after: int, limit: int) -> list[Parked]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.topic import Topic
 from bucketwire.metabase.base import Queue
-from bucketwire.metabase.values import QueueStats
 
 DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024
 REJECT = "reject"
@@ -63,11 +62,11 @@ class FullTopics:
         """Their ARNs. Blocks, once a second."""
         if self._clock() - self._looked_at >= _LOOK_EVERY_SECONDS:
             self._looked_at = self._clock()
-            lines = self._queue.stats()
-            self._arns = frozenset(each.topic_arn for each in lines if self._is_full(each))
+            backlogs = self._queue.backlogs()
+            self._arns = frozenset(arn for arn, size in backlogs.items() if self._is_full(arn, size))
         return self._arns
 
-    def _is_full(self, line: QueueStats) -> bool:
-        topic = self._find_topic(line.topic_arn)
+    def _is_full(self, arn: str, size_bytes: int) -> bool:
+        topic = self._find_topic(arn)
         limit = self._limits.limit_of(topic) if topic else self._limits.limit_bytes
-        return 0 < limit <= line.size_bytes
+        return 0 < limit <= size_bytes

@@ -10,7 +10,7 @@ import pytest
 from bucketwire.blobs import Blobs
 from bucketwire.config import CONSUMER
 from bucketwire.event.name import Operation
-from bucketwire.gateway import readiness, retention
+from bucketwire.gateway import retention
 from bucketwire.gateway.housekeeping import housekeeping
 from bucketwire.gateway.metrics import metrics_page
 from bucketwire.gateway.readiness import LOST, Readiness, look
@@ -32,15 +32,18 @@ class Log:
 
 
 class Clock:
-    """A clock that is some hours ahead, or more."""
-
-    monotonic = staticmethod(time.monotonic)
+    """The machine's clock, when some hours have passed, or when it has only jumped ahead."""
 
     def __init__(self) -> None:
+        self.passed_hours = 0
         self.ahead_hours = 0
+        self._time_ns, self._monotonic_ns = time.time_ns, time.monotonic_ns
 
     def time_ns(self) -> int:
-        return time.time_ns() + self.ahead_hours * HOUR_NS
+        return self._time_ns() + (self.passed_hours + self.ahead_hours) * HOUR_NS
+
+    def monotonic_ns(self) -> int:
+        return self._monotonic_ns() + self.passed_hours * HOUR_NS
 
 
 @pytest.fixture
@@ -62,8 +65,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     ours = Clock()
-    monkeypatch.setattr(retention, "time", ours)
-    monkeypatch.setattr(readiness, "time", ours)
+    monkeypatch.setattr(time, "time_ns", ours.time_ns)
+    monkeypatch.setattr(time, "monotonic_ns", ours.monotonic_ns)
     return ours
 
 
@@ -80,8 +83,40 @@ def alive(metabase: Metabase, clock: Clock) -> None:
 
 def test_changes_younger_than_the_retention_stay(metabase: Metabase, log: Log, clock: Clock) -> None:
     write(metabase, "a", "b")
-    clock.ahead_hours = 167
+    clock.passed_hours = 167
+    write(metabase, "c")
     enforce_retention(metabase, 168)
+    assert pipeline_lag(metabase).changes == 3
+    assert log.alarms == []
+
+
+def test_a_clock_that_jumps_ahead_for_a_while_costs_no_change(
+    metabase: Metabase, log: Log, clock: Clock
+) -> None:
+    write(metabase, "before")
+    clock.ahead_hours = 365 * 24
+    write(metabase, "during")
+    enforce_retention(metabase, 168)
+    clock.ahead_hours = 0
+    write(metabase, "after")
+    enforce_retention(metabase, 168)
+    clock.passed_hours = 167
+    write(metabase, "much later")
+    enforce_retention(metabase, 168)
+    assert pipeline_lag(metabase).changes == 4
+    assert log.alarms == []
+
+
+def test_a_gateway_that_starts_while_the_clock_is_ahead_trims_nothing_by_it(
+    metabase: Metabase, log: Log, clock: Clock, tmp_path: Path
+) -> None:
+    write(metabase, "a", "b")
+    clock.ahead_hours = 365 * 24
+    started = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    try:
+        enforce_retention(started, 168)
+    finally:
+        started.close()
     assert pipeline_lag(metabase).changes == 2
     assert log.alarms == []
 
@@ -89,10 +124,12 @@ def test_changes_younger_than_the_retention_stay(metabase: Metabase, log: Log, c
 def test_changes_that_were_read_go_without_an_alarm(metabase: Metabase, log: Log, clock: Clock) -> None:
     write(metabase, "a", "b")
     metabase.cursors.save(CONSUMER, metabase.changes.head(metabase.changes.start(), 10), 1)
-    clock.ahead_hours = 169
+    clock.passed_hours = 169
+    write(metabase, "c")
     enforce_retention(metabase, 168)
     lag = pipeline_lag(metabase)
-    assert (lag.changes, lag.lost, log.alarms) == (0, False, [])
+    assert (lag.changes, lag.lost, log.alarms) == (1, False, [])
+    assert metabase.changes.start() == metabase.cursors.load(CONSUMER)
 
 
 @pytest.mark.parametrize("ran", [True, False], ids=["a pipeline that ran", "a pipeline that never ran"])
@@ -102,7 +139,8 @@ def test_a_loss_is_an_alarm_and_stays_one_until_it_is_accepted(
     if ran:
         alive(metabase, clock)
     write(metabase, "a", "b")
-    clock.ahead_hours = 169
+    clock.passed_hours = 169
+    write(metabase, "c")
     enforce_retention(metabase, 168)
     enforce_retention(metabase, 168)
     assert [each["event"] for each in log.alarms] == ["changes_lost_to_retention"] * 2
@@ -120,14 +158,15 @@ def test_ready_warns_at_half_the_retention_and_fails_when_changes_are_lost(
     alive(metabase, clock)
     write(metabase, "a")
     assert look(metabase, 100).page() == {"ready": True}
-    clock.ahead_hours = 60
+    clock.passed_hours = 60
     alive(metabase, clock)
     assert look(metabase, 100).page() == {
         "ready": True,
         "warning": "the pipeline is 60 h behind: changes are kept for 100 h",
     }
-    clock.ahead_hours = 101
+    clock.passed_hours = 101
     alive(metabase, clock)
+    write(metabase, "b")
     enforce_retention(metabase, 100)
     assert look(metabase, 100).page() == {"ready": False, "reason": LOST}
     assert log.alarms
@@ -137,7 +176,7 @@ def test_ready_tells_a_pipeline_that_starts_from_one_that_is_silent(metabase: Me
     assert look(metabase, 100).reason == "the pipeline is starting"
     alive(metabase, clock)
     assert look(metabase, 100).reason is None
-    clock.ahead_hours = 1
+    clock.passed_hours = 1
     assert look(metabase, 100).reason == "the pipeline has not reported for 3600 s"
 
 
@@ -155,6 +194,7 @@ def test_the_metabase_is_not_asked_at_each_request(metabase: Metabase, clock: Cl
 def test_the_gateway_trims_by_itself(metabase: Metabase, clock: Clock, tmp_path: Path) -> None:
     write(metabase, "a")
     start = metabase.changes.start()
-    clock.ahead_hours = 2
+    clock.passed_hours = 2
+    write(metabase, "b")
     with housekeeping(metabase, Blobs(f"file://{tmp_path}/objects"), 0.01, 1):
         until(lambda: metabase.changes.start() != start, 10, lambda: "not trimmed")

@@ -98,6 +98,70 @@ def test_a_connection_that_is_cut_before_the_commit_costs_nothing(
     assert attempts == [0, 1]
 
 
+def hang(url: str, work: Transaction) -> None:
+    """Do not go on before the server has lost patience, of which it has less than usual."""
+    work.ask("SET LOCAL idle_in_transaction_session_timeout = '500ms'")
+    ((pid,),) = work.rows("SELECT pg_backend_pid()")
+    alive = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}"
+    until(lambda: ask(url, alive) == [(0,)], 30, lambda: "the server waits")
+
+
+def test_a_process_that_hangs_in_a_transaction_holds_up_the_stream_for_a_moment_only(
+    url: str, metabase: PostgresMetabase
+) -> None:
+    attempts = []
+
+    def job(work: Transaction) -> int:
+        attempts.append(work.attempt)
+        work.stamp_ns()
+        if work.attempt == 0:
+            put(metabase, "of another")
+            assert keys(metabase) == []
+            hang(url, work)
+            assert keys(metabase) == ["of another"]
+        return work.stamp_ns() if work.attempt else len(work.rows("SELECT 1"))
+
+    assert metabase._database.run(job) > 1
+    assert attempts == [0, 1]
+
+
+def test_a_process_that_hung_before_its_commit_finds_the_metabase_unavailable(
+    url: str, metabase: PostgresMetabase
+) -> None:
+    """Whether a commit came through cannot be told when the connection breaks with it."""
+
+    def job(work: Transaction) -> None:
+        work.write("DELETE FROM buckets")
+        hang(url, work)
+
+    with pytest.raises(Unavailable):
+        metabase._database.run(job)
+    put(metabase)
+
+
+def test_the_server_does_not_wait_long_for_one_that_is_gone(metabase: PostgresMetabase) -> None:
+    def setting(name: str) -> object:
+        return metabase._database.rows("SELECT current_setting(%s)", (name,))[0][0]
+
+    assert setting("idle_in_transaction_session_timeout") == "10s"
+    assert setting("tcp_keepalives_idle") == "10"
+    assert setting("tcp_user_timeout") in {"25s", "25000"}
+
+
+def test_a_stamp_that_fails_leaves_no_lock_behind(url: str, metabase: PostgresMetabase) -> None:
+    """Its lock is the session's, and the session would go back to the pool with it."""
+
+    def job(work: Transaction) -> int:
+        work.ask("SET TRANSACTION READ ONLY")
+        return work.stamp_ns()
+
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    with pytest.raises(Unavailable):
+        metabase._database.run(job)
+    until(lambda: ask(url, locks) == [(0,)], 10, lambda: "the lock is still held")
+    assert put(metabase)
+
+
 def test_a_server_that_is_gone_is_unavailable() -> None:
     with pytest.raises(Unavailable) as gone:
         open_metabase("postgresql://someone:hunter2@127.0.0.1:1/nothing")
@@ -347,3 +411,59 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
     with pytest.raises(ConfigError):
         migrate(url)
     assert ask(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
+
+
+def test_what_waits_when_the_backlogs_are_introduced_is_counted(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_server.create_database(migrated=False)
+    with monkeypatch.context() as before:
+        old = load_migrations()[:4]
+        before.setattr(sys.modules[migrate.__module__], "load_migrations", lambda: old)
+        migrate(url)
+    ask(url, park_as_before("a", 5))
+    ask(url, park_as_before("b", 7))
+    metabase = PostgresMetabase(url)
+    try:
+        assert metabase.queue.backlogs() == {TOPIC_ARN: 12}
+        ask(url, park_as_before("c", 9))
+        ask(url, "DELETE FROM parked WHERE event_id = 'a'")
+        assert metabase.queue.backlogs() == {TOPIC_ARN: 16}
+    finally:
+        metabase.close()
+
+
+def park_as_before(event_id: str, size_bytes: int) -> str:
+    return (
+        "INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, "
+        f"message) VALUES ('{TOPIC_ARN}', '{event_id}', 0, 0, 0, {size_bytes}, '', '')"
+    )
+
+
+def test_the_rows_of_backlogs_are_made_few_and_say_the_same(
+    url: str, metabase: PostgresMetabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bucketwire.metabase.postgres.queue._LOOSE_ROWS", 5)
+    for number, size_bytes in enumerate((10, 20, 30, 40, 50, 60, 70)):
+        ask(url, park_as_before(f"event-{number}", size_bytes))
+    ask(url, park_as_before("other", 1).replace(TOPIC_ARN, "drained"))
+    ask(url, "DELETE FROM parked WHERE event_id IN ('other', 'event-0', 'event-6')")
+    assert metabase.queue.backlogs() == {TOPIC_ARN: 200}
+    assert ask(url, "SELECT topic_arn, entries, size_bytes FROM backlogs") == [(TOPIC_ARN, 5, 200)]
+    assert metabase.queue.backlogs() == {TOPIC_ARN: 200}
+
+
+def test_rows_of_backlogs_that_another_has_in_hand_are_left_and_the_sum_stays(
+    url: str, metabase: PostgresMetabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left to make one of are as many comings as goings, but not of the same size."""
+    monkeypatch.setattr("bucketwire.metabase.postgres.queue._LOOSE_ROWS", 0)
+    ask(url, park_as_before("stays", 10))
+    ask(url, park_as_before("goes", 20))
+    ask(url, "DELETE FROM parked WHERE event_id = 'goes'")
+    with psycopg.connect(url) as other:
+        other.execute("SELECT 1 FROM backlogs WHERE size_bytes = 20 FOR UPDATE")
+        assert metabase.queue.backlogs() == {TOPIC_ARN: 10}
+        assert len(ask(url, "SELECT 1 FROM backlogs")) == 2
+    assert metabase.queue.backlogs() == {TOPIC_ARN: 10}
+    assert ask(url, "SELECT entries, size_bytes FROM backlogs") == [(1, 10)]

@@ -12,12 +12,18 @@ import pytest
 from bucketwire.errors import ConfigError, Unavailable
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
+from bucketwire.metabase.sqlite import queue as sqlite_queue
 from bucketwire.metabase.sqlite import writer as writer_module
 from bucketwire.metabase.sqlite.connection import connect
 from bucketwire.metabase.sqlite.migrate import load_migrations, migrate
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
-from factories import new_object, origin, rule
+from factories import TOPIC_ARN, new_object, origin, rule
 from golden import schemas
+
+PARK_AS_BEFORE = f"""
+INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, message)
+VALUES ('{TOPIC_ARN}', ?, 0, 0, 0, ?, '', x'')
+"""
 
 
 @pytest.fixture
@@ -169,6 +175,49 @@ def test_the_schema_file_is_the_sum_of_the_migrations(schema: str) -> None:
     assert schemas.written(schema) == schemas.path(schema).read_text(), (
         "run `make golden`, read the difference"
     )
+
+
+def test_what_waits_when_the_backlogs_are_introduced_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "metabase-queue.db"
+    with monkeypatch.context() as before:
+        old = load_migrations("queue")[:3]
+        before.setattr("bucketwire.metabase.sqlite.migrate.load_migrations", lambda _: old)
+        migrate(path, "queue")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for name, size_bytes in (("a", 5), ("b", 7)):
+            connection.execute(PARK_AS_BEFORE, (name, size_bytes))
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    try:
+        assert metabase.queue.backlogs() == {TOPIC_ARN: 12}
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(PARK_AS_BEFORE, ("c", 9))
+            connection.execute("DELETE FROM parked WHERE event_id = 'a'")
+        assert metabase.queue.backlogs() == {TOPIC_ARN: 16}
+    finally:
+        metabase.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        (sqlite_queue._HAS_PARKED, (TOPIC_ARN,)),
+        (sqlite_queue._TAKE, (TOPIC_ARN, 1, 1)),
+        (sqlite_queue._DUE_TOPICS, (1,)),
+    ],
+    ids=["has_parked", "take", "due_topics"],
+)
+def test_what_is_asked_all_the_time_is_answered_from_an_index(
+    tmp_path: Path, sql: str, values: tuple[object, ...]
+) -> None:
+    path = tmp_path / "metabase-queue.db"
+    migrate(path, "queue")
+    with closing(connect(path)) as connection:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    looks = [step for step in plan if " parked " in step]
+    assert looks
+    assert all("INDEX parked_by_" in step for step in looks), plan
 
 
 def test_a_file_that_is_no_database_is_an_error_that_names_the_metabase(tmp_path: Path) -> None:

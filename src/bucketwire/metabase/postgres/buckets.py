@@ -1,6 +1,7 @@
 """Buckets by name. Who writes into one holds its lock shared; who changes the bucket itself, alone."""
 
 import uuid
+from collections.abc import Collection
 
 from bucketwire.errors import Conflict, NotFound
 from bucketwire.event.change import Versioning
@@ -44,8 +45,10 @@ class PostgresBuckets:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(self, name: str, owner_id: str, region: str) -> Bucket:
-        """Make a bucket with an id of its own."""
+    def create(
+        self, name: str, owner_id: str, region: str, documents: Collection[tuple[str, str]] = ()
+    ) -> Bucket:
+        """Make a bucket with an id of its own, and its documents."""
 
         def job(work: Transaction) -> Bucket:
             work.lock(name)
@@ -54,6 +57,8 @@ class PostgresBuckets:
                 raise _taken(name, owned=_bucket_from_row(row).owner_id == owner_id)
             made = Bucket(uuid.uuid4().hex, name, owner_id, region, work.stamp_ns())
             work.write(_INSERT, (made.id, name, owner_id, region, made.created_at_ns, made.versioning.value))
+            for kind, document in documents:
+                work.write(_SET_DOCUMENT, (made.id, kind, document))
             return made
 
         return self._database.run(job)

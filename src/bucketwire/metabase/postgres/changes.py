@@ -16,6 +16,7 @@ from itertools import pairwise
 from bucketwire.errors import ChangesTrimmed
 from bucketwire.metabase.postgres.connection import Database
 from bucketwire.metabase.postgres.rows import HOUR_NS
+from bucketwire.metabase.steady import SteadyClock
 from bucketwire.metabase.values import Offset, Slice
 
 _TICKS_SECONDS = (0.002, 0.005, 0.010)
@@ -67,6 +68,7 @@ class PostgresChanges:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dropped_before = 0
+        self._clock = SteadyClock()
 
     def start(self) -> Offset:
         """The mark up to which changes were trimmed."""
@@ -125,6 +127,10 @@ class PostgresChanges:
         if row is not None:
             self.trim(_offset(int(row[0]), row[1]))
         return self.start()
+
+    def clock_ns(self) -> int:
+        """The server stamps changes."""
+        return min(self._clock.now_ns(), self._database.number("SELECT server_ns()"))
 
     def waiting(self, after: Offset) -> tuple[int, int | None]:
         """Counts no further than a screen can show."""

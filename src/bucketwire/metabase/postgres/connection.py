@@ -4,6 +4,9 @@
 
 A transaction is a pipeline: only a result that is looked at costs a round trip. Writes are sent at the end,
 with the commit, so that a transaction has no id before it has its locks and its stamp (see `rows`).
+
+A transaction under way holds back the stream for all. So one whose process hangs, or whose machine is gone,
+is ended by the server after some seconds.
 """
 
 import hashlib
@@ -18,6 +21,7 @@ from psycopg.errors import (
     DatatypeMismatch,
     DeadlockDetected,
     FeatureNotSupported,
+    IdleInTransactionSessionTimeout,
     SerializationFailure,
 )
 from psycopg_pool import ConnectionPool
@@ -41,14 +45,31 @@ _UNDONE = (
     CheckViolation,  # no partition for a change: the next attempt makes it
     DatatypeMismatch,  # a migration has added a column while a statement waited for it,
     FeatureNotSupported,  # or since it was prepared
+    IdleInTransactionSessionTimeout,
 )
 """Nothing has happened, and another attempt may do better."""
+_CONNECT = {
+    "autocommit": True,
+    "client_encoding": "UTF8",
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
 _SETTINGS = """
 SET lock_timeout = '10s';
 SET statement_timeout = 0;
+SET idle_in_transaction_session_timeout = '10s';
+SET tcp_keepalives_idle = 10;
+SET tcp_keepalives_interval = 5;
+SET tcp_keepalives_count = 3;
+SET tcp_user_timeout = '25s';
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 """
-"""A call that returned is durable. A stricter setting of the server stays."""
+"""A call that returned is durable. A stricter setting of the server stays. Nobody waits long for one that is
+gone."""
 _STAMP = "SELECT stamp_ns(%s)"
 STAMPS_RESERVED = 10_000
 """Nanoseconds: more than the mutations of one transaction, less than lies between two transactions."""
@@ -61,8 +82,9 @@ class _LostEarly(Exception):
 class Transaction:
     """What a job works with. `attempt` counts from 0: a job may be run again when nothing was committed."""
 
-    def __init__(self, connection: psycopg.Connection[Row], attempt: int) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], pipeline: psycopg.Pipeline, attempt: int) -> None:
         self._connection = connection
+        self._pipeline = pipeline
         self.attempt = attempt
         self._writes: list[tuple[str, Parameters]] = []
         self._stamps: Iterator[int] = iter(())
@@ -72,12 +94,18 @@ class Transaction:
         return self._connection.execute(sql, parameters, binary=True)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """All rows of a query."""
-        return self.ask(sql, parameters).fetchall()
+        """All rows of a query.
+
+        `sync` makes it our turn: a server that awaits more of a pipeline does not measure how long we idle.
+        """
+        answer = self.ask(sql, parameters)
+        self._pipeline.sync()
+        return answer.fetchall()
 
     def row(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """The first row of a query, if any."""
-        return self.ask(sql, parameters).fetchone()
+        found = self.rows(sql, parameters)
+        return found[0] if found else None
 
     def write(self, sql: str, parameters: Parameters = ()) -> None:
         """Send a statement with the commit, behind those written before."""
@@ -116,7 +144,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self._pool = ConnectionPool(
             check_url(url),
-            kwargs={"autocommit": True, "connect_timeout": 5, "client_encoding": "UTF8"},
+            kwargs=_CONNECT,
             configure=_configure,
             min_size=0,
             max_size=_POOL_SIZE,
@@ -175,13 +203,15 @@ class Database:
         with self._pool.connection() as connection:
             ended = False
             try:
-                with connection.pipeline(), connection.transaction():
-                    transaction = Transaction(connection, attempt)
+                with connection.pipeline() as pipeline, connection.transaction():
+                    transaction = Transaction(connection, pipeline, attempt)
                     answer = job(transaction)
                     ended = True
                     transaction.send_writes()
-            except psycopg.OperationalError as error:
-                if connection.broken and not ended:
+            except psycopg.Error as error:
+                lost = connection.broken
+                connection.close()  # it may hold the lock of `stamp_ns`, which is the session's
+                if lost and not ended:
                     raise _LostEarly from error
                 raise
             return answer

@@ -21,8 +21,11 @@ from bucketwire.metabase.values import DeadLetter, Letters, Parked, QueueStats, 
 _PARK = """
 INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, message,
     failures_when_parked)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s,
-    coalesce((SELECT failures FROM health WHERE topic_arn = %s), 0))
+SELECT arn, event, attempts, parked_at, due_at, size, why, encoded,
+    coalesce((SELECT failures FROM health WHERE topic_arn = arn), 0)
+FROM unnest(%s::text[], %s::text[], %s::integer[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[],
+    %s::bytea[]) WITH ORDINALITY AS new (arn, event, attempts, parked_at, due_at, size, why, encoded, place)
+ORDER BY place
 ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
 _BURY = """
@@ -41,7 +44,7 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (%s, %s, %s
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
 """
-# A topic that is to be left alone for hours was put off when the clock was ahead: nobody waits that long.
+# A topic or message that is to wait for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
 _DUE_TOPICS = """
 WITH RECURSIVE waiting (arn) AS (
@@ -52,17 +55,43 @@ WITH RECURSIVE waiting (arn) AS (
 )
 SELECT arn FROM waiting
 WHERE arn IS NOT NULL
-  AND EXISTS (SELECT 1 FROM parked WHERE topic_arn = arn AND due_at_ns <= %s)
-  AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > %s
-      AND retry_at_ns < %s + 7200000000000)
+  AND ((SELECT min(due_at_ns) FROM parked WHERE topic_arn = arn) <= %(now)s
+      OR (SELECT max(due_at_ns) FROM parked WHERE topic_arn = arn) >= %(now)s + 7200000000000)
+  AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > %(now)s
+      AND retry_at_ns < %(now)s + 7200000000000)
 """
+# Two ranges of the index: a filter would pass over everything that is due in between.
 _TAKE = """
-SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
-WHERE topic_arn = %s AND due_at_ns <= %s ORDER BY due_at_ns, id LIMIT %s
+(
+    SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
+    WHERE topic_arn = %(arn)s AND due_at_ns <= %(now)s ORDER BY due_at_ns, id LIMIT %(limit)s
+)
+UNION ALL
+(
+    SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
+    WHERE topic_arn = %(arn)s AND due_at_ns >= %(now)s + 7200000000000
+    ORDER BY due_at_ns, id LIMIT %(limit)s
+)
+ORDER BY due_at_ns, id LIMIT %(limit)s
 """
 _STATS = """
 SELECT topic_arn, count(*), sum(size_bytes)::bigint, min(parked_at_ns), max(attempts)
 FROM parked GROUP BY topic_arn
+"""
+# Not EXISTS: for that the planner may take the whole table, when most of it is of one topic.
+_HAS_PARKED = "SELECT min(due_at_ns) IS NOT NULL FROM parked WHERE topic_arn = %s"
+_BACKLOGS = """
+SELECT topic_arn, sum(entries)::bigint, sum(size_bytes)::bigint, count(*) FROM backlogs GROUP BY topic_arn
+"""
+_FOLD_BACKLOGS = """
+WITH folded AS (
+    DELETE FROM backlogs WHERE id IN (
+        SELECT id FROM backlogs ORDER BY id LIMIT 10000 FOR UPDATE SKIP LOCKED
+    ) RETURNING topic_arn, entries, size_bytes
+)
+INSERT INTO backlogs (topic_arn, entries, size_bytes)
+SELECT topic_arn, sum(entries), sum(size_bytes) FROM folded GROUP BY topic_arn
+HAVING sum(entries) <> 0 OR sum(size_bytes) <> 0
 """
 _EXPIRE = """
 WITH overdue AS (
@@ -100,6 +129,9 @@ INSERT INTO counts (what, topic_arn, messages) VALUES (%s, %s, 1)
 ON CONFLICT (what, topic_arn) DO UPDATE SET messages = counts.messages + 1
 """
 
+_LOOSE_ROWS = 1_000
+"""Of backlogs, before they are made one a topic."""
+
 
 class PostgresQueue:
     """Implements `Queue`."""
@@ -110,10 +142,9 @@ class PostgresQueue:
     def park(self, messages: Sequence[Message], *, due_at_ns: int, attempts: int, reason: str) -> None:
         """Keep the messages for a later attempt."""
         now_ns = time.time_ns()
-        self._write_all(
-            _PARK,
-            [parked_row(m, attempts, now_ns, due_at_ns, reason) for m in messages],
-        )
+        rows = [parked_row(m, attempts, now_ns, due_at_ns, reason) for m in messages]
+        if rows:
+            self._database.run(lambda work: work.write(_PARK, _columns(rows)))
 
     def bury(self, messages: Sequence[Message], reason: str) -> None:
         """Keep the messages as dead letters."""
@@ -137,11 +168,24 @@ class PostgresQueue:
 
     def due_topics(self, now_ns: int) -> list[str]:
         """Topics that have something to try now."""
-        return [row[0] for row in self._database.rows(_DUE_TOPICS, (now_ns, now_ns, now_ns))]
+        return [row[0] for row in self._database.rows(_DUE_TOPICS, {"now": now_ns})]
 
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:
         """The topic's messages that are due."""
-        return [parked_from_row(row) for row in self._database.rows(_TAKE, (topic_arn, now_ns, limit))]
+        values = {"arn": topic_arn, "now": now_ns, "limit": limit}
+        return [parked_from_row(row) for row in self._database.rows(_TAKE, values)]
+
+    def has_parked(self, topic_arn: str) -> bool:
+        """Whether anything waits for the topic."""
+        ((found,),) = self._database.rows(_HAS_PARKED, (topic_arn,))
+        return bool(found)
+
+    def backlogs(self) -> dict[str, int]:
+        """Bytes by topic: the sum of what was added and taken away; now and then, one row for many."""
+        rows = self._database.rows(_BACKLOGS)
+        if sum(count for *_, count in rows) > len(rows) + _LOOSE_ROWS:
+            self._database.run(lambda work: work.write(_FOLD_BACKLOGS))
+        return {arn: size_bytes for arn, entries, size_bytes, _ in rows if entries}
 
     def pending(self, topic_arn: str, *, after: int, limit: int) -> list[Parked]:
         """The topic's messages, due or not."""
@@ -201,7 +245,7 @@ class PostgresQueue:
         now_ns = time.time_ns()
 
         def park(work: Transaction, stored: bytes) -> None:
-            work.write(_PARK, parked_row(decode_message(stored), 0, now_ns, 0, REDRIVEN))
+            work.write(_PARK, _columns([parked_row(decode_message(stored), 0, now_ns, 0, REDRIVEN)]))
 
         return self._remove_letters("redriven", ids, park)
 
@@ -236,3 +280,8 @@ class PostgresQueue:
                 work.write(sql, row)
 
         self._database.run(job)
+
+
+def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    """One array a column, so that all are parked by one statement; the ARN is needed only once."""
+    return [list(column) for column in zip(*rows, strict=True)][:-1]

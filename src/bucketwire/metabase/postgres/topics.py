@@ -73,6 +73,13 @@ class PostgresTopics:
         """Grows with every put and delete."""
         return self._database.number("SELECT coalesce(max(version), 0) FROM topics")
 
+    def changed(self, after: int, limit: int) -> list[tuple[int, Topic]]:
+        """The topics put or deleted behind that version, by their own."""
+        rows = self._database.rows(
+            "SELECT version, topic FROM topics WHERE version > %s ORDER BY version LIMIT %s", (after, limit)
+        )
+        return [(version, _decode(topic)) for version, topic in rows]
+
 
 def _store(work: Transaction, topic: Topic) -> None:
     work.write(_PUT, (topic.arn, topic.owner_id, _encode(topic).decode(), topic.deleted_at_ns))

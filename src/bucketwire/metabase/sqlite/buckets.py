@@ -1,6 +1,7 @@
 """Buckets by name."""
 
 import uuid
+from collections.abc import Collection
 
 from bucketwire.errors import Conflict, NotFound
 from bucketwire.event.change import Versioning
@@ -39,8 +40,10 @@ class SqliteBuckets:
         self._readers = readers
         self._writer = writer
 
-    def create(self, name: str, owner_id: str, region: str) -> Bucket:
-        """Make a bucket with an id of its own."""
+    def create(
+        self, name: str, owner_id: str, region: str, documents: Collection[tuple[str, str]] = ()
+    ) -> Bucket:
+        """Make a bucket with an id of its own, and its documents."""
 
         def job(transaction: Transaction) -> Bucket:
             row = transaction.execute(_BY_NAME, (name,)).fetchone()
@@ -50,6 +53,8 @@ class SqliteBuckets:
             transaction.execute(
                 _INSERT, (made.id, name, owner_id, region, made.created_at_ns, made.versioning.value)
             )
+            for kind, document in documents:
+                transaction.execute(_SET_DOCUMENT, (made.id, kind, document))
             return made
 
         return self._writer.run(job)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from bucketwire.errors import ChangesTrimmed
 from bucketwire.metabase.sqlite.connection import Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.steady import SteadyClock
 from bucketwire.metabase.values import Offset, Slice
 
 _TICK_SECONDS = 0.003
@@ -20,6 +21,7 @@ class SqliteChanges:
     def __init__(self, readers: Readers, writer: Writer) -> None:
         self._readers = readers
         self._writer = writer
+        self._clock = SteadyClock()
 
     def start(self) -> Offset:
         """The offset before the oldest change kept."""
@@ -73,6 +75,12 @@ class SqliteChanges:
         if row is not None and row[0] is not None:
             self.trim(str(row[0]))
         return self.start()
+
+    def clock_ns(self) -> int:
+        """No later than the newest change, lest a machine that starts with a wrong clock trims at once."""
+        newest = self._readers.row("SELECT committed_at_ns FROM changes ORDER BY position DESC LIMIT 1")
+        now_ns = self._clock.now_ns()
+        return min(now_ns, newest[0]) if newest else now_ns
 
     def waiting(self, after: Offset) -> tuple[int, int | None]:
         """Positions have few gaps."""

@@ -42,7 +42,7 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?, ?, ?, ?
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
 """
-# A topic that is to be left alone for hours was put off when the clock was ahead: nobody waits that long.
+# A topic or message that is to wait for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
 _DUE_TOPICS = """
 WITH RECURSIVE waiting (arn) AS (
@@ -52,17 +52,28 @@ WITH RECURSIVE waiting (arn) AS (
 )
 SELECT arn FROM waiting
 WHERE arn IS NOT NULL
-  AND EXISTS (SELECT 1 FROM parked WHERE topic_arn = arn AND due_at_ns <= ?1)
+  AND ((SELECT min(due_at_ns) FROM parked WHERE topic_arn = arn) <= ?1
+      OR (SELECT max(due_at_ns) FROM parked WHERE topic_arn = arn) >= ?1 + 7200000000000)
   AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > ?1
       AND retry_at_ns < ?1 + 7200000000000)
 """
+# Two ranges of the index: a filter would pass over everything that is due in between.
 _TAKE = """
-SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
-WHERE topic_arn = ? AND due_at_ns <= ? ORDER BY due_at_ns, id LIMIT ?
+SELECT * FROM (
+    SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
+    WHERE topic_arn = ?1 AND due_at_ns <= ?2 ORDER BY due_at_ns, id LIMIT ?3
+)
+UNION ALL
+SELECT * FROM (
+    SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
+    WHERE topic_arn = ?1 AND due_at_ns >= ?2 + 7200000000000 ORDER BY due_at_ns, id LIMIT ?3
+)
+ORDER BY due_at_ns, id LIMIT ?3
 """
 _STATS = """
 SELECT topic_arn, count(*), sum(size_bytes), min(parked_at_ns), max(attempts) FROM parked GROUP BY topic_arn
 """
+_HAS_PARKED = "SELECT EXISTS (SELECT 1 FROM parked WHERE topic_arn = ?)"
 _FAILURES = "SELECT coalesce((SELECT failures FROM health WHERE topic_arn = ?), 0)"
 _OVERDUE = """
 SELECT id, parked_at_ns < ?2, message FROM parked
@@ -139,6 +150,15 @@ class SqliteQueue:
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:
         """The topic's messages that are due."""
         return [parked_from_row(row) for row in self._readers.rows(_TAKE, (topic_arn, now_ns, limit))]
+
+    def has_parked(self, topic_arn: str) -> bool:
+        """Whether anything waits for the topic."""
+        (row,) = self._readers.rows(_HAS_PARKED, (topic_arn,))
+        return bool(row[0])
+
+    def backlogs(self) -> dict[str, int]:
+        """Bytes by topic, as the triggers of `parked` keep them."""
+        return dict(self._readers.rows("SELECT topic_arn, size_bytes FROM backlogs"))
 
     def pending(self, topic_arn: str, *, after: int, limit: int) -> list[Parked]:
         """The topic's messages, due or not."""

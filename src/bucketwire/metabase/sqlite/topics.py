@@ -72,6 +72,13 @@ class SqliteTopics:
         """Grows with every put and delete."""
         return self._readers.number("SELECT coalesce(max(version), 0) FROM topics")
 
+    def changed(self, after: int, limit: int) -> list[tuple[int, Topic]]:
+        """The topics put or deleted behind that version, by their own."""
+        rows = self._readers.rows(
+            "SELECT version, topic FROM topics WHERE version > ? ORDER BY version LIMIT ?", (after, limit)
+        )
+        return [(version, _decode(topic)) for version, topic in rows]
+
 
 def _store(transaction: Transaction, topic: Topic) -> None:
     transaction.execute(_PUT, (topic.arn, topic.owner_id, _encode(topic).decode(), topic.deleted_at_ns))
