@@ -1,5 +1,7 @@
 """Values for tests: each factory takes only what matters to the test."""
 
+import json
+
 from bucketwire.event.change import BucketRef, ObjectChange, ObjectState, Origin, Status, Versioning
 from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
@@ -56,6 +58,12 @@ def rule(
 def topic(endpoint: str = "http://127.0.0.1:1/", name: str = "videos", **attributes: str) -> Topic:
     arn = TOPIC_ARN.rpartition(":")[0] + f":{name}"
     return Topic(arn, name, "owner-1", {"push-endpoint": endpoint, **attributes})
+
+
+def policy_for(principal: str) -> str:
+    """A policy that lets them publish and nobody else."""
+    statement = {"Effect": "Allow", "Principal": {"AWS": principal}, "Action": "sns:Publish", "Resource": "*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def message(event_id: str = "event-1", topic_arn: str = TOPIC_ARN, body: bytes = b"{}") -> Message:

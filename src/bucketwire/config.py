@@ -1,6 +1,6 @@
 """The settings of the system: frozen values, with units in their names. Only `cli` reads the environment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 CONSUMER = "pipeline"
@@ -47,6 +47,8 @@ class GatewaySettings:
     """Names this installation in messages of the COS format; empty takes the metabase's own."""
     system_name: str = ""
     """Likewise, for people; empty leaves it out."""
+    metrics_token: str = field(default="", repr=False)
+    """Opens /-/metrics to those who send it; empty leaves it to programs on this machine."""
 
 
 @dataclass(frozen=True, slots=True)

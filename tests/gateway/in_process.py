@@ -78,6 +78,7 @@ class InProcess:
         body: bytes | Sequence[bytes] = b"",
         *,
         disconnects: bool = False,
+        peer: str = "192.0.2.7",
     ) -> Answered:
         """Send a request as it is. `disconnects`: the client goes away behind the last piece of the body."""
         path, _, query = target.partition("?")
@@ -93,7 +94,7 @@ class InProcess:
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": [(name.lower().encode(), text.encode("latin-1")) for name, text in headers],
-            "client": ("192.0.2.7", 4711),
+            "client": (peer, 4711),
         }
         return self._loop.run_until_complete(self._answered(scope, messages))
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -9,7 +10,7 @@ import pytest
 from botocore import UNSIGNED
 from botocore.config import Config
 
-from gateway.running import OTHER, ROOT, RunningGateway
+from gateway.running import OTHER, ROOT, RunningGateway, run_gateway
 from gateway.test_configuration import code_of
 
 ALL = "http://acs.amazonaws.com/groups/global/AllUsers"
@@ -29,6 +30,12 @@ def other(gateway: RunningGateway) -> Iterator[Any]:
     client = gateway.client("s3", OTHER)
     yield client
     client.close()
+
+
+@pytest.fixture
+def new_gateway(tmp_path: Path) -> Iterator[RunningGateway]:
+    """One that nobody has called yet."""
+    yield from run_gateway(tmp_path, "aws")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +116,19 @@ def test_a_grant_to_someone_who_is_not_there_is_refused(s3: Any, bucket: str) ->
     refused = ("UnresolvableGrantByEmailAddress", 400)
     assert code_of(lambda: put(Bucket=bucket, AccessControlPolicy=address)) == refused
     assert code_of(lambda: put(Bucket=bucket, GrantRead="emailAddress=a@example.invalid")) == refused
+
+
+def test_the_owner_of_the_bucket_is_known_before_the_first_call(new_gateway: RunningGateway) -> None:
+    documents = [("acl", "public-read-write")]
+    new_gateway.metabase.buckets.create("media", ROOT.user_id, "us-east-1", documents)
+    other = new_gateway.client("s3", OTHER)
+    other.put_object(Bucket="media", Key="key", Body=b"x")
+    wanted = {("other-id", "FULL_CONTROL"), ("root-id", "READ")}
+    grants = [{"Grantee": {"ID": who, "Type": "CanonicalUser"}, "Permission": what} for who, what in wanted]
+    policy = {"Owner": {"ID": "other-id"}, "Grants": grants}
+    other.put_object_acl(Bucket="media", Key="key", AccessControlPolicy=policy)
+    assert granted(other.get_object_acl(Bucket="media", Key="key")) == wanted
+    other.close()
 
 
 def test_what_no_canned_acl_says_is_refused(s3: Any, other: Any, bucket: str) -> None:

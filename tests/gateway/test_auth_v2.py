@@ -1,9 +1,12 @@
 """Signature Version 2, in the header and presigned, with boto3."""
 
+import hmac
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from hashlib import sha1
 from typing import Any
 
 import pytest
@@ -147,6 +150,91 @@ def test_overrides_of_answers_are_signed(old: Any, pool: urllib3.PoolManager, bu
     url = old.generate_presigned_url("get_object", wanted)
     assert pool.request("GET", url).headers["content-type"] == "text/odd; a=b"
     assert pool.request("GET", url.replace("odd", "bad")).status == 403
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "acl",
+        "%61cl",
+        "%74agging",
+        "%76ersionId=abc",
+        "response-%63ontent-type=text/html",
+        "attributes",
+        "x-amz-acl=public-read",
+        "%78-amz-acl=public-read",
+    ],
+)
+def test_nothing_that_means_something_can_be_added_to_a_presigned_url(
+    old: Any, pool: urllib3.PoolManager, bucket: str, added: str
+) -> None:
+    old.put_object(Bucket=bucket, Key="key", Body=b"hello")
+    url = old.generate_presigned_url("get_object", {"Bucket": bucket, "Key": "key"})
+    assert code_of(pool.request("GET", f"{url}&{added}")) == (403, "SignatureDoesNotMatch")
+
+
+def test_no_parameter_that_is_signed_can_be_hidden_in_another(
+    old: Any, pool: urllib3.PoolManager, bucket: str
+) -> None:
+    old.put_object(Bucket=bucket, Key="key", Body=b"hello")
+    wanted = {"Bucket": bucket, "Key": "key", "ResponseCacheControl": "a&b", "VersionId": "null"}
+    url = old.generate_presigned_url("get_object", wanted)
+    assert pool.request("GET", url).data == b"hello"
+    hidden = url.replace("&versionId=", "%26versionId%3D")
+    assert code_of(pool.request("GET", hidden)) == (403, "SignatureDoesNotMatch")
+
+
+def test_a_presigned_copy_cannot_be_made_an_upload(old: Any, pool: urllib3.PoolManager, bucket: str) -> None:
+    old.put_object(Bucket=bucket, Key="key", Body=b"hello")
+    wanted = {"Bucket": bucket, "Key": "new", "CopySource": f"{bucket}/key", "TaggingDirective": "COPY"}
+    url = old.generate_presigned_url("copy_object", wanted)
+    shown, hidden = f"={bucket}%2Fkey&x-amz-tagging", f"%3A{bucket}%2Fkey%0Ax-amz-tagging"
+    changed = pool.request("PUT", url.replace(shown, hidden), body=b"other")
+    assert code_of(changed) == (403, "SignatureDoesNotMatch")
+    assert pool.request("PUT", url).status == 200
+    assert old.get_object(Bucket=bucket, Key="new")["Body"].read() == b"hello"
+
+
+def test_what_narrows_a_listing_need_not_be_signed(old: Any, pool: urllib3.PoolManager, bucket: str) -> None:
+    for key in ("a/1", "a/2", "b"):
+        old.put_object(Bucket=bucket, Key=key)
+    narrow = {"Prefix": "a", "Delimiter": "/", "MaxKeys": 5, "EncodingType": "url"}
+    for call, more in (
+        ("list_objects", {"Marker": "a"}),
+        ("list_objects_v2", {"StartAfter": "a", "FetchOwner": True}),
+        ("list_object_versions", {"KeyMarker": "a"}),
+    ):
+        given = {"Bucket": bucket, **narrow, **more}
+        assert getattr(old, call)(**given)["CommonPrefixes"] == [{"Prefix": "a/"}]
+        url = old.generate_presigned_url(call, given)
+        assert b"<CommonPrefixes><Prefix>a/</Prefix>" in pool.request("GET", f"{url}&x-id=x&other=y").data
+
+
+def test_what_only_bucketwire_has_cannot_be_signed(old: Any, pool: urllib3.PoolManager, bucket: str) -> None:
+    url = old.generate_presigned_url("list_objects", {"Bucket": bucket})
+    assert code_of(pool.request("GET", f"{url}&explain&key=k&event=x")) == (403, "AccessDenied")
+    assert code_of(pool.request("GET", url, headers={"x-bucketwire-move": "true"})) == (403, "AccessDenied")
+
+
+@pytest.mark.parametrize(
+    ("sent", "signed"),
+    [
+        ("uploads", "uploads"),
+        ("uploads=", "uploads"),
+        ("uploads=", "uploads="),
+        ("prefix=a&uploads=", "uploads"),
+        ("%75ploads", "uploads"),
+    ],
+)
+def test_a_name_without_a_value_is_signed_with_or_without_the_sign(
+    gateway: RunningGateway, pool: urllib3.PoolManager, bucket: str, sent: str, signed: str
+) -> None:
+    date = format_datetime(datetime.now(UTC), usegmt=True)
+    text = f"GET\n\n\n{date}\n/{bucket}?{signed}"
+    signature = b64encode(hmac.new(ROOT.secret_key.encode(), text.encode(), sha1).digest()).decode()
+    headers = {"date": date, "authorization": f"AWS {ROOT.access_key}:{signature}"}
+    answer = pool.request("GET", f"{gateway.url}/{bucket}?{sent}", headers=headers)
+    assert (answer.status, b"ListMultipartUploadsResult" in answer.data) == (200, True)
 
 
 @pytest.mark.parametrize("expires", ["", "x", "-1", "9" * 30, "٣"])

@@ -5,10 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import urllib3
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from factories import message
-from gateway.running import RunningGateway, run_gateway
+from gateway.running import ROOT, RunningGateway, run_gateway
 
 LIMIT_BYTES = 10_000
 
@@ -18,13 +22,13 @@ def gateway(tmp_path: Any) -> Iterator[RunningGateway]:
     yield from run_gateway(tmp_path, "ceph", queue_limit_bytes=LIMIT_BYTES)
 
 
-def full_topic(gateway: RunningGateway, s3: Any, **attributes: str) -> str:
-    """A bucket with a rule for keys below `logs/` whose topic's queue is full."""
+def full_topic(gateway: RunningGateway, s3: Any, below: str = "logs/", **attributes: str) -> str:
+    """A bucket with a rule for keys below a prefix whose topic's queue is full."""
     bucket, sns = f"bucket-{uuid.uuid4().hex}", gateway.client("sns")
     endpoint = {"push-endpoint": "http://127.0.0.1:1/", "persistent": "true"}
     arn = sns.create_topic(Name="full", Attributes={**endpoint, **attributes})["TopicArn"]
     s3.create_bucket(Bucket=bucket)
-    prefix = {"Key": {"FilterRules": [{"Name": "prefix", "Value": "logs/"}]}}
+    prefix = {"Key": {"FilterRules": [{"Name": "prefix", "Value": below}]}}
     rule = {"Id": "r", "TopicArn": arn, "Events": ["s3:ObjectCreated:*"], "Filter": prefix}
     s3.put_bucket_notification_configuration(
         Bucket=bucket, NotificationConfiguration={"TopicConfigurations": [rule]}
@@ -48,6 +52,17 @@ def test_a_write_that_would_need_a_full_queue_is_told_to_slow_down_and_changes_n
     assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
     s3.put_object(Bucket=bucket, Key="other/a", Body=b"")
     s3.delete_object(Bucket=bucket, Key="logs/a")
+    s3.close()
+
+
+def test_what_would_be_sent_is_explained_though_the_queue_is_full(gateway: RunningGateway) -> None:
+    s3 = gateway.client("s3")
+    bucket = full_topic(gateway, s3, below="")
+    target = f"{gateway.url}/{bucket}?explain=&key=a&event=s3%3AObjectCreated%3APut"
+    request = AWSRequest("GET", target)
+    S3SigV4Auth(Credentials(ROOT.access_key, ROOT.secret_key), "s3", "us-east-1").add_auth(request)
+    answer = urllib3.request("GET", target, headers=dict(request.headers.items()))
+    assert answer.status == 200, answer.data
     s3.close()
 
 

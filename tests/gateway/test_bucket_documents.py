@@ -129,3 +129,23 @@ def test_a_bucket_can_be_made_with_its_tags(s3: Any) -> None:
     name, tag = f"bucket-{uuid.uuid4().hex}", {"Key": "team", "Value": "wire"}
     s3.create_bucket(Bucket=name, CreateBucketConfiguration={"Tags": [tag]})
     assert s3.get_bucket_tagging(Bucket=name)["TagSet"] == [tag]
+
+
+def test_a_bucket_is_never_there_without_what_it_was_asked_to_have(
+    s3: Any, gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dead(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(gateway.metabase.buckets, "set_document", dead)
+    bucket = f"bucket-{uuid.uuid4().hex}"
+    tags = [{"Key": "team", "Value": "blue"}]
+    s3.create_bucket(
+        Bucket=bucket,
+        ObjectOwnership="BucketOwnerEnforced",
+        CreateBucketConfiguration={"Tags": tags},
+    )
+    assert s3.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"] == controls(
+        "BucketOwnerEnforced"
+    )
+    assert s3.get_bucket_tagging(Bucket=bucket)["TagSet"] == tags

@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import urllib3
 
 from gateway.refused import refusal
 from gateway.running import OTHER, RunningGateway
+from gateway.signing import client_that_signs
 
 LONG_AGO = datetime(2015, 1, 1, tzinfo=UTC)
 SIZES = [0, 10, 100_000]
@@ -151,6 +153,28 @@ def test_a_move_takes_the_object_away_from_where_it_was(s3: Any, bucket: str, si
     assert [each["Key"] for each in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["new"]
     got = s3.get_object(Bucket=bucket, Key="new")
     assert (got["Body"].read(), got["Metadata"]) == (b"x" * size, {"m": "1"})
+
+
+def test_a_copy_that_is_presigned_cannot_be_made_a_move(s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="old", Body=b"x")
+    source = {"x-amz-copy-source": f"{bucket}/old"}
+    named = {"Bucket": bucket, "Key": "new", "CopySource": source["x-amz-copy-source"]}
+    url = s3.generate_presigned_url("copy_object", named)
+    with urllib3.PoolManager() as pool:
+        answer = pool.request("PUT", url, headers={**source, "x-bucketwire-move": "true"})
+        assert answer.status == 403
+        assert b"<HeadersNotSigned>x-bucketwire-move</HeadersNotSigned>" in answer.data
+        assert read(s3, bucket, "old") == b"x"
+        assert pool.request("PUT", url, headers=source).status == 200
+
+
+def test_a_move_cannot_be_signed_with_version_2(gateway: RunningGateway, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="old", Body=b"x")
+    client = client_that_signs(gateway.url, "s3")
+    moved = {"s3": client, "source": f"{bucket}/old", "bucket": bucket, "key": "new"}
+    assert refusal(move, **moved) == ("AccessDenied", 403)
+    assert read(s3, bucket, "old") == b"x"
+    client.close()
 
 
 def test_a_move_that_would_change_the_object_is_refused(s3: Any, bucket: str) -> None:

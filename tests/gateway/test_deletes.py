@@ -135,6 +135,21 @@ def test_who_may_not_write_may_not_delete(s3: Any, gateway: Any, bucket: str) ->
     other.close()
 
 
+def test_who_may_only_write_deletes_no_version(s3: Any, gateway: Any, bucket: str) -> None:
+    enable(s3, bucket)
+    s3.put_bucket_acl(Bucket=bucket, ACL="public-read-write")
+    version = s3.put_object(Bucket=bucket, Key="k", Body=b"x")["VersionId"]
+    other = gateway.client("s3", OTHER)
+    assert refusal(other.delete_object, Bucket=bucket, Key="k", VersionId=version) == ("AccessDenied", 403)
+    answer = delete(
+        other, bucket, {"Key": "k", "VersionId": version}, {"Key": "k", "VersionId": "null"}, {"Key": "k"}
+    )
+    assert [each["Code"] for each in answer["Errors"]] == ["AccessDenied", "AccessDenied"]
+    assert [each["DeleteMarker"] for each in answer["Deleted"]] == [True]
+    assert s3.get_object(Bucket=bucket, Key="k", VersionId=version)["Body"].read() == b"x"
+    other.close()
+
+
 def test_a_document_without_a_digest_is_taken(tmp_path: Any) -> None:
     gateway = InProcess(tmp_path)
     gateway.signed("PUT", "/bucket")

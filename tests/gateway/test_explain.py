@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -13,7 +14,7 @@ from botocore.credentials import Credentials as SigningCredentials
 
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Filter, Part, Rule
-from factories import TOPIC_ARN, topic
+from factories import TOPIC_ARN, policy_for, topic
 from gateway.in_process import HOST, InProcess
 from gateway.running import OTHER, ROOT
 
@@ -24,7 +25,7 @@ PUT = "event=s3%3AObjectCreated%3APut"
 def gateway(tmp_path: Path) -> Iterator[InProcess]:
     running = InProcess(tmp_path)
     running.signed("PUT", "/media")
-    running.metabase.topics.put(topic())
+    running.metabase.topics.put(msgspec.structs.replace(topic(), owner_id=ROOT.user_id))
     team = Filter("team", "blue", Part.TAGS)
     color = Filter("x-amz-meta-color", "red", Part.METADATA)
     rules = [
@@ -66,6 +67,17 @@ def test_the_object_in_the_bucket_is_looked_at(gateway: InProcess) -> None:
     assert [each["matches"] for each in shown["rules"]] == [False, True]
     other = explained(gateway, f"key=a.txt&{PUT}&tag=team%3Dgreen&tag=x%3Dy&metadata=color%3Dred")
     assert other["rules"][1]["reasons"] == ["tag team is 'green', not 'blue'"]
+
+
+def test_nothing_is_told_of_a_topic_that_another_user_has_closed(gateway: InProcess) -> None:
+    theirs = msgspec.structs.replace(topic(OpaqueData="a secret word"), owner_id=OTHER.user_id)
+    gateway.metabase.topics.put(theirs)
+    shown = explained(gateway, f"key=logs%2Fa&{PUT}")["rules"][0]
+    assert (shown["matches"], shown["delivers"], shown["message"]) == (True, False, None)
+    assert "another user's" in shown["reasons"][0]
+    opened = {**theirs.attributes, "Policy": policy_for("arn:aws:iam::000000000000:user/root")}
+    gateway.metabase.topics.put(msgspec.structs.replace(theirs, attributes=opened))
+    assert explained(gateway, f"key=logs%2Fa&{PUT}")["rules"][0]["delivers"]
 
 
 def test_every_event_can_be_asked_for_and_nothing_is_written(gateway: InProcess) -> None:

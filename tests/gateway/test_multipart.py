@@ -315,3 +315,38 @@ def test_boto3_transfers_large_files_in_parts(s3: Any, bucket: str) -> None:
     received = BytesIO()
     s3.download_fileobj(bucket, "large", received, Config=TransferConfig(8 * MIB))
     assert received.getvalue() == content
+
+
+def test_an_upload_is_for_who_started_it_and_for_the_owner_of_the_bucket(
+    s3: Any, gateway: RunningGateway, bucket: str
+) -> None:
+    s3.put_bucket_acl(Bucket=bucket, ACL="public-read-write")
+    other, denied = gateway.client("s3", OTHER), (403, "AccessDenied")
+    upload = started(s3, bucket)
+    parts = sent(s3, upload, LAST)
+    assert refused(other.upload_part, **upload, PartNumber=1, Body=b"theirs") == denied
+    source = f"{bucket}/key"
+    assert refused(other.upload_part_copy, **upload, PartNumber=1, CopySource=source) == denied
+    assert refused(other.list_parts, **upload) == denied
+    assert refused(other.complete_multipart_upload, **upload, MultipartUpload={"Parts": parts}) == denied
+    assert refused(other.abort_multipart_upload, **upload) == denied
+    completed(s3, upload, parts)
+    assert s3.get_object(Bucket=bucket, Key="key")["Body"].read() == LAST
+    theirs = started(other, bucket, "theirs")
+    completed(other, theirs, sent(other, theirs, LAST))
+    s3.abort_multipart_upload(**started(other, bucket, "theirs"))
+    other.close()
+
+
+def test_the_location_is_one_that_the_client_can_reach(s3: Any, bucket: str) -> None:
+    def over_tls(request: Any, **_: Any) -> None:
+        request.headers["x-forwarded-proto"] = "https"
+
+    upload = started(s3, bucket)
+    parts = sent(s3, upload, LAST)
+    assert completed(s3, upload, parts)["Location"].startswith("http://127.0.0.1")
+    s3.meta.events.register("before-send.s3.CompleteMultipartUpload", over_tls)
+    try:
+        assert completed(s3, upload, parts)["Location"].startswith("https://127.0.0.1")
+    finally:
+        s3.meta.events.unregister("before-send.s3.CompleteMultipartUpload", over_tls)

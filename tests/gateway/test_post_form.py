@@ -3,7 +3,7 @@
 import hmac
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import md5, sha1, sha256
 from typing import Any
@@ -31,14 +31,20 @@ class Poster:
     """Posts forms to a bucket."""
 
     def __init__(self, gateway: RunningGateway, pool: urllib3.PoolManager, bucket: str) -> None:
-        self._url = f"{gateway.url}/{bucket}"
+        self.url = f"{gateway.url}/{bucket}"
         self._pool = pool
         self.bucket = bucket
 
-    def post(self, fields: Fields, content: bytes = b"bar", filename: str = "foo.txt") -> Any:
+    def post(
+        self,
+        fields: Fields,
+        content: bytes = b"bar",
+        filename: str = "foo.txt",
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
         body, kind = encode_multipart_formdata([*fields.items(), ("file", (filename, content))])
-        headers = {"content-type": kind}
-        return self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
+        sent = {"content-type": kind, **(headers or {})}
+        return self._pool.request("POST", self.url, body=body, headers=sent, redirect=False)
 
     def signed(self, *conditions: Any, minutes: int = 10, **document: Any) -> Fields:
         """The fields of a form whose policy ROOT signed, and which allow keys that start with foo."""
@@ -87,6 +93,30 @@ def test_anyone_may_post_where_the_bucket_is_open(gateway: RunningGateway, poste
     answer = poster.post(form)
     assert (answer.status, answer.headers["etag"]) == (204, f'"{md5(b"bar").hexdigest()}"')
     assert gateway.metabase.objects.get(poster.bucket, "foo.txt").inline == b"bar"
+
+
+@pytest.mark.parametrize("named", ["acl", "x-amz-acl"])
+def test_a_form_opens_nothing_that_the_bucket_keeps_closed(
+    gateway: RunningGateway, s3: Any, poster: Poster, named: str
+) -> None:
+    conditions = [
+        {"bucket": poster.bucket},
+        ["starts-with", "$key", "foo"],
+        ["starts-with", "$Content-Type", ""],
+        {named: "public-read"},
+    ]
+    form = {**without(poster.signed(conditions=conditions), "acl"), named: "public-read"}
+    assert poster.post(form).status == 204
+    block = {"BlockPublicAcls": True}
+    s3.put_public_access_block(Bucket=poster.bucket, PublicAccessBlockConfiguration=block)
+    before = gateway.changes()
+    assert code_of(poster.post(form)) == (403, "AccessDenied")
+    s3.delete_public_access_block(Bucket=poster.bucket)
+    enforced = {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    s3.put_bucket_ownership_controls(Bucket=poster.bucket, OwnershipControls=enforced)
+    assert code_of(poster.post(form)) == (400, "AccessControlListNotSupported")
+    assert poster.post(poster.signed()).status == 204
+    assert gateway.changes() == before
 
 
 def test_a_signed_form_is_stored(s3: Any, poster: Poster) -> None:
@@ -156,6 +186,13 @@ def test_the_browser_is_sent_on(poster: Poster) -> None:
     etag = quote(f'"{md5(b"bar").hexdigest()}"')
     expected = f"{url}?bucket={poster.bucket}&key=foo.txt&etag={etag}"
     assert (answer.status, answer.headers["location"]) == (303, expected)
+
+
+def test_the_location_is_one_that_the_client_can_reach(poster: Poster) -> None:
+    plain = poster.post(poster.signed())
+    behind_tls = poster.post(poster.signed(), headers={"x-forwarded-proto": "https"})
+    assert plain.headers["location"] == f"{poster.url}/foo.txt"
+    assert behind_tls.headers["location"] == f"{poster.url}/foo.txt".replace("http:", "https:")
 
 
 def without(form: Fields, *names: str) -> Fields:

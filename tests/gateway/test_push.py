@@ -9,7 +9,9 @@ import pytest
 
 from bucketwire.gateway.push_turns import UNDER_WAY
 from bucketwire.metrics import MESSAGES
+from factories import policy_for
 from gateway.running import RunningGateway, run_gateway
+from gateway.test_users import new_user
 from services.http_endpoint import HttpEndpoint, Mode
 
 PAUSE_SECONDS = 3.0
@@ -136,3 +138,28 @@ def test_a_topic_that_becomes_persistent_is_so_for_the_next_write(
     s3.put_object(Bucket=bucket, Key="k", Body=b"2")
     assert len(names(endpoint)) == 1
     assert gateway.changes() == changes + 1
+
+
+def test_a_topic_that_its_owner_opens_to_someone_else_gets_nothing_by_an_older_rule(
+    gateway: RunningGateway, endpoint: HttpEndpoint
+) -> None:
+    """A rule may name a topic that is not there yet, and the policy may let somebody else in only."""
+    owner, writer, guest = (new_user(gateway) for _ in range(3))
+    s3, sns = gateway.client("s3", writer), gateway.client("sns", owner)
+    name = f"later-{uuid.uuid4().hex}"
+    arn = f"arn:aws:sns:us-east-1::{name}"
+    s3.create_bucket(Bucket=name)
+    rule = {"Id": "r", "TopicArn": arn, "Events": ["s3:ObjectCreated:*"]}
+    s3.put_bucket_notification_configuration(
+        Bucket=name,
+        NotificationConfiguration={"TopicConfigurations": [rule]},
+        SkipDestinationValidation=True,
+    )
+    for number, (let_in, delivered) in enumerate([(guest, 0), (writer, 1), (guest, 1)]):
+        policy = policy_for(f"arn:aws:iam:::user/{let_in.display_name}")
+        made = sns.create_topic(Name=name, Attributes={"push-endpoint": endpoint.url, "Policy": policy})
+        assert made["TopicArn"] == arn
+        s3.put_object(Bucket=name, Key=f"key-{number}", Body=b"hello")
+        assert len(names(endpoint)) == delivered
+    s3.close()
+    sns.close()

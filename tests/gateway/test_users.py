@@ -1,7 +1,10 @@
 """Several users on one gateway, through boto3."""
 
+import threading
 import uuid
 from typing import Any
+
+import pytest
 
 from bucketwire.access.credentials import Credentials
 from bucketwire.metainfo.users import create_user
@@ -39,6 +42,27 @@ def test_the_buckets_of_others_are_closed(gateway: RunningGateway, s3: Any, buck
     assert code_of(lambda: client.delete_bucket(Bucket=bucket)) == denied
     assert code_of(lambda: client.create_bucket(Bucket=bucket)) == ("BucketAlreadyExists", 409)
     client.close()
+
+
+@pytest.mark.parametrize(("service", "call"), [("s3", "list_buckets"), ("sns", "list_topics")])
+def test_a_key_is_looked_up_where_no_other_request_waits_for_it(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch, service: str, call: str
+) -> None:
+    users, threads = gateway.metabase.users, []
+    find_key = users.find_key
+
+    def noted(access_key: str) -> Any:
+        threads.append(threading.current_thread().name)
+        return find_key(access_key)
+
+    monkeypatch.setattr(users, "find_key", noted)
+    nobody = gateway.client(service, Credentials(f"AK{uuid.uuid4().hex}", "wrong-secret", "", ""))
+    somebody = gateway.client(service, new_user(gateway))
+    assert code_of(getattr(nobody, call))[1] == 403
+    getattr(somebody, call)()
+    assert [name.startswith("gateway") for name in threads] == [True, True]
+    nobody.close()
+    somebody.close()
 
 
 def test_a_removed_user_is_refused_within_two_seconds(gateway: RunningGateway) -> None:

@@ -53,19 +53,26 @@ class KeyRing:
         lookup: Lookup = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._fixed = {each.access_key: each for each in credentials}
+        self.fixed = tuple(credentials)
+        """Those that need no lookup: root's."""
+        self._fixed = {each.access_key: each for each in self.fixed}
         self._lookup = lookup
         self._clock = clock
         self._found: dict[str, tuple[Credentials, float]] = {}
 
+    def has(self, access_key: str) -> bool:
+        """Whether the credentials are at hand, so that `find` does not block."""
+        return self._at_hand(access_key) is not None
+
     def find(self, access_key: str) -> Credentials | None:
-        """The credentials, or None for a key that nobody has."""
+        """The credentials, or None for a key that nobody has. Blocks unless they are at hand."""
+        return self._at_hand(access_key) or self._look_up(access_key)
+
+    def _at_hand(self, access_key: str) -> Credentials | None:
         if (fixed := self._fixed.get(access_key)) is not None:
             return fixed
         found, until = self._found.get(access_key, (None, 0.0))
-        if found is not None and self._clock() < until:
-            return found
-        return self._look_up(access_key)
+        return found if self._clock() < until else None
 
     def _look_up(self, access_key: str) -> Credentials | None:
         found = self._lookup(access_key)

@@ -14,6 +14,7 @@ import click
 
 from bucketwire.cli.options import option
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, DEFAULT_LIMIT_BYTES, REJECT
+from bucketwire.metainfo.topic_attributes import MAX_SLEEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ _OPTIONS = (
         "--retry-sleep",
         "Seconds between retries, unless their topic says otherwise.  [default: 1, 2, 4, then every 8]",
         default=None,
-        type=click.FloatRange(min=0),
+        type=click.FloatRange(min=0, max=MAX_SLEEP_SECONDS),
     ),
     option(
         "--queue-limit-bytes",

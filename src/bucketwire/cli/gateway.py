@@ -18,6 +18,7 @@ from bucketwire.cli.options import (
     housekeeping_option,
     metabase_option,
     metabase_url,
+    metrics_token_option,
     port_option,
     region_option,
     retention_option,
@@ -53,6 +54,7 @@ from bucketwire.metabase import open_metabase
 @test_events_option
 @system_uuid_option
 @system_name_option
+@metrics_token_option
 @delivery_options
 @root_access_key_option
 @root_secret_key_option
@@ -73,6 +75,7 @@ def gateway(
     test_events: str,
     system_uuid: str | None,
     system_name: str | None,
+    metrics_token: str | None,
     delivery: Delivery,
     root_access_key: str | None,
     root_secret_key: str | None,
@@ -112,6 +115,7 @@ def gateway(
         queue_limit_bytes=delivery.queue_limit_bytes,
         queue_policy=delivery.queue_policy or "",
         forbid_private_endpoints=delivery.forbid_private_endpoints,
+        metrics_token=metrics_token or "",
     )
     root, _ = root_credentials(data, root_access_key or None, root_secret_key or None)
     opened = open_metabase(url)

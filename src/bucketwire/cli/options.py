@@ -122,6 +122,12 @@ system_name_option = option(
     "What people call this installation, in messages of the COS format.  [default: left out]",
     default=None,
 )
+metrics_token_option = option(
+    "--metrics-token",
+    "Opens /-/metrics to those who send it as a Bearer token, from any machine; prefer the variable, a flag"
+    " shows in `ps`.  [default: this machine only]",
+    default=None,
+)
 root_access_key_option = option(
     "--root-access-key", "First access key.  [default: generated, kept in the data folder]", default=None
 )

@@ -31,6 +31,7 @@ from bucketwire.cli.options import (
     housekeeping_option,
     metabase_option,
     metabase_url,
+    metrics_token_option,
     option,
     port_option,
     region_option,
@@ -86,6 +87,7 @@ and in a third:
 @test_events_option
 @system_uuid_option
 @system_name_option
+@metrics_token_option
 @option("--standby", "Keep a second pipeline ready to take over within seconds.", is_flag=True)
 @delivery_options
 @root_access_key_option
@@ -106,6 +108,7 @@ def up(
     test_events: str,
     system_uuid: str | None,
     system_name: str | None,
+    metrics_token: str | None,
     delivery: Delivery,
     root_access_key: str | None,
     root_secret_key: str | None,
@@ -158,7 +161,7 @@ def up(
             Part("gateway", lambda: gateway),
             *Pipelines(url, data, _command("pipeline", *where), stop).parts(standby=standby),
         ],
-        {**_environment(data, url), **delivery.environment()},
+        {**_environment(data, url, metrics_token or ""), **delivery.environment()},
         _say,
         stop,
     )
@@ -182,16 +185,21 @@ def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "bucketwire", *arguments, "--supervised"]
 
 
-def _environment(data: Path, url: str) -> dict[str, str]:
+def _environment(data: Path, url: str, metrics_token: str) -> dict[str, str]:
     """The parts' environment: without the root keys, which they read from the data folder.
 
-    The metabase's URL is here and not among the arguments, where `ps` would show its password.
+    The metabase's URL and the token are here and not among the arguments, which `ps` shows.
     """
     metrics = data / "metrics"
     shutil.rmtree(metrics, ignore_errors=True)
     metrics.mkdir()
     ours = {name: value for name, value in os.environ.items() if not name.startswith("BUCKETWIRE_ROOT_")}
-    return {**ours, "BUCKETWIRE_METABASE": url, "PROMETHEUS_MULTIPROC_DIR": str(metrics)}
+    return {
+        **ours,
+        "BUCKETWIRE_METABASE": url,
+        "BUCKETWIRE_METRICS_TOKEN": metrics_token,
+        "PROMETHEUS_MULTIPROC_DIR": str(metrics),
+    }
 
 
 def _lock(data: Path) -> IO[str]:

@@ -27,6 +27,7 @@ from bucketwire.event.installation import Installation
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.backpressure import Backpressure
 from bucketwire.gateway.metrics import CONTENT_TYPE, metrics_page, observe_request
+from bucketwire.gateway.metrics_access import METRICS_REFUSED, may_see_metrics
 from bucketwire.gateway.protocol.address import path_style
 from bucketwire.gateway.protocol.faults import INTERNAL_CODE, INTERNAL_MESSAGE
 from bucketwire.gateway.push import Pushes, SynchronousTopics
@@ -73,7 +74,7 @@ def create_app(
         names=UserNames(metabase.users),
         synchronous=SynchronousTopics(metabase.topics, dialect),
         pushes=Pushes(
-            Router(metabase.rules, metabase.topics, installation),
+            Router(metabase.rules, metabase.topics, metabase.users, metabase.buckets, installation),
             Publishers(open_publisher, connections),
             settings.push_deadline_seconds,
         ),
@@ -83,6 +84,8 @@ def create_app(
         ),
         host_id=b64encode(os.urandom(48)).decode(),
     )
+    for root in keys.fixed:
+        services.names.learn(root)
     return GatewayApp(services, keys, ready)
 
 
@@ -97,6 +100,7 @@ class GatewayApp:
         self._services = services
         self._ready = ready
         self._under_way = 0
+        self._one_metrics_page = asyncio.Lock()
         self._s3 = S3Front(services, keys, _now)
         self._sns = SnsFront(services, keys, _now)
         self._log = get_logger("gateway").bind()
@@ -205,10 +209,24 @@ class GatewayApp:
             case "ready":
                 return await self._ready_page()
             case "metrics":
-                page = await asyncio.to_thread(metrics_page, self._services.metabase)
-                return Answer(200, [("content-type", CONTENT_TYPE)], page)
+                return await self._metrics_page(request)
             case _:
                 return Answer(404, [("content-type", "application/json")], b'{"error":"no such page"}')
+
+    async def _metrics_page(self, request: Request) -> Answer:
+        """Names of topics and tenants stand there, so it is not for the clients of the store."""
+        if not may_see_metrics(request, self._services.settings.metrics_token):
+            return Answer(403, [("content-type", "text/plain")], METRICS_REFUSED)
+        self._under_way += 1
+        try:
+            self._refuse_too_many()
+            async with self._one_metrics_page:
+                page = await asyncio.to_thread(metrics_page, self._services.metabase)
+        except Unavailable as error:
+            return _with_retry(Answer(503, [("content-type", "text/plain")], f"{error}\n".encode()), error)
+        finally:
+            self._under_way -= 1
+        return Answer(200, [("content-type", CONTENT_TYPE)], page)
 
     async def _ready_page(self) -> Answer:
         # Not in the threads of requests, which may wait for the metabase.

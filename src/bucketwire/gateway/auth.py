@@ -1,6 +1,7 @@
 """Who sent a request: by Signature Version 4 or 2, in the header or presigned, or nobody who says so.
 
     read_claim    what the request says of itself
+    needs_lookup  whether to find that out blocks
     authenticate  whether it is true
 
 What a signature says of the body (`Caller.payload`) is checked when the body is received.
@@ -54,6 +55,11 @@ def read_signed_claim(request: Request) -> auth_v4.Claim | auth_v2.Claim:
     return claim
 
 
+def needs_lookup(claim: Claim, keys: KeyRing) -> bool:
+    """Whether the key of the claim is not at hand, so that `authenticate` blocks."""
+    return not isinstance(claim, Anonymous) and not keys.has(claim.access_key)
+
+
 def authenticate(
     request: Request,
     claim: Claim,
@@ -63,7 +69,7 @@ def authenticate(
     *,
     path: str | None = None,
 ) -> Caller:
-    """The caller, if the signature is that of the request.
+    """The caller, if the signature is that of the request. Blocks if the claim `needs_lookup`.
 
     `body` is needed where the claim hashes it; `path` has the bucket in it, if that stands in the host.
     """

@@ -1,17 +1,19 @@
 """Signature Version 2, in the header or presigned, with botocore's canonical strings.
 
-The canonical resource is the path with the bucket in it, however the bucket was addressed. The body is not
-part of the signature.
+The canonical resource is the path with the bucket in it, however the bucket was addressed, and all of the
+query that picks an operation or changes it, as the gateway reads it. What narrows a listing (`prefix`,
+`marker` and so on) is not part of the signature, nor is the body.
 """
 
 import binascii
 import hmac
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha1
+from operator import itemgetter
 from urllib.parse import SplitResult
 
 from botocore.auth import HmacV1Auth
@@ -32,6 +34,28 @@ from bucketwire.gateway.request import Request
 SCHEME = "AWS"
 _MAX_EXPIRES_DIGITS = 11
 _QUERY_PARTS = ("AWSAccessKeyId", "Signature", "Expires")
+_SIGNED_NAMES = frozenset(HmacV1Auth.QSAOfInterest) | {
+    "abac",
+    "annotation",
+    "annotationName",
+    "attributes",
+    "encryption",
+    "intelligent-tiering",
+    "legal-hold",
+    "metadataAnnotationTable",
+    "metadataConfiguration",
+    "metadataInventoryTable",
+    "metadataJournalTable",
+    "metadataTable",
+    "notification-id",
+    "ownershipControls",
+    "policyStatus",
+    "publicAccessBlock",
+    "renameObject",
+    "retention",
+    "session",
+}
+"""What botocore signs of a query, and what else picks an operation or changes it: others could add it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +120,11 @@ def authenticate(request: Request, claim: Claim, keys: KeyRing, now: datetime, p
         _check_date(request.headers, now)
     else:
         _check_expires(claim.expires, now)
+    _refuse_own(request)
+    if any(_hides_another(name, text) for name, text in request.pairs):
+        raise does_not_match(credentials.access_key)
     for date in _dates(request.headers, claim):
-        for resource in _resources(path):
+        for resource in _resources(path, request.pairs):
             signature = _signature(request, claim, credentials, date, resource)
             if same(signature, claim.signature):
                 return Caller(credentials, claim.payload)
@@ -113,7 +140,7 @@ def sign_policy(credentials: Credentials, policy: str) -> str:
 def _signature(request: Request, claim: Claim, credentials: Credentials, date: str, resource: str) -> str:
     headers = _SignedHeaders(_signed_headers(request, presigned=claim.expires is not None))
     signer = _Signer(credentials, date)
-    split = SplitResult("", "", resource, request.query_string, "")
+    split = SplitResult("", "", resource, "", "")
     try:
         signature: str = signer.sign_string(signer.canonical_string(request.method, split, headers))
     except (binascii.Error, ValueError) as problem:
@@ -124,11 +151,11 @@ def _signature(request: Request, claim: Claim, credentials: Credentials, date: s
 def _signed_headers(request: Request, *, presigned: bool) -> dict[str, str]:
     """The headers that are signed; those of a presigned request may stand in its query."""
     given = {**request.parameters, **request.headers} if presigned else request.headers
-    return {
-        name: text
-        for name, text in given.items()
-        if name in {"content-md5", "content-type"} or name.startswith("x-amz-")
-    }
+    return {name: text for name, text in given.items() if _is_signed_header(name)}
+
+
+def _is_signed_header(name: str) -> bool:
+    return name in {"content-md5", "content-type"} or name.startswith("x-amz-")
 
 
 def _dates(headers: Mapping[str, str], claim: Claim) -> Iterator[str]:
@@ -141,13 +168,39 @@ def _dates(headers: Mapping[str, str], claim: Claim) -> Iterator[str]:
     yield headers.get("date", "")
 
 
-def _resources(path: str) -> Iterator[str]:
-    """The canonical resource; that of a bucket may end with a slash or not."""
+def _resources(path: str, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """What may stand as the canonical resource."""
+    signed = sorted((pair for pair in pairs if pair[0] in _SIGNED_NAMES), key=itemgetter(0))
+    for each in _paths(path):
+        if not signed:
+            yield each
+            continue
+        # Of a name without a value botocore signs the `=` if it was sent, and clients in Go never do.
+        yield f"{each}?{'&'.join(f'{name}={text}' if text else name for name, text in signed)}"
+        yield f"{each}?{'&'.join(f'{name}={text}' for name, text in signed)}"
+
+
+def _paths(path: str) -> Iterator[str]:
+    """The path; that of a bucket may end with a slash or not."""
     yield path
     if path.count("/") == 1 and path != "/":
         yield f"{path}/"
     elif path.count("/") == 2 and path.endswith("/"):  # noqa: PLR2004 - `/bucket/`
         yield path[:-1]
+
+
+def _hides_another(name: str, text: str) -> bool:
+    """Whether what is signed of a parameter reads like two, of which others may have made one."""
+    if name in _SIGNED_NAMES:
+        return any(part.partition("=")[0] in _SIGNED_NAMES for part in text.split("&")[1:])
+    return _is_signed_header(name) and (":" in name or "\n" in name + text)
+
+
+def _refuse_own(request: Request) -> None:
+    """What Bucketwire adds to S3 no client signs with this version, so that others could add it."""
+    own = sorted(name for name in request.headers if name.startswith("x-bucketwire-"))
+    if own or "explain" in request.parameters:
+        raise Denied(f"{own[0] if own else 'explain'} needs a signature of Version 4 (AWS4-HMAC-SHA256)")
 
 
 def _payload(request: Request) -> str:

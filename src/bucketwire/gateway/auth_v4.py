@@ -68,6 +68,11 @@ class Claim:
     expires: timedelta | None = None
     """How long a presigned request is good."""
 
+    @property
+    def access_key(self) -> str:
+        """Whose signature it is."""
+        return self.scope.access_key
+
 
 class ChainSigner:
     """Signs the parts of a body that follow a signed head, each over the signature of the one before."""
@@ -112,7 +117,7 @@ def authenticate(
     request: Request, claim: Claim, keys: KeyRing, now: datetime, body: bytes | None = None
 ) -> Caller:
     """The caller, if the signature is that of the request; `body` is needed where the claim hashes it."""
-    credentials = find_credentials(keys, claim.scope.access_key)
+    credentials = find_credentials(keys, claim.access_key)
     _check_time(claim, now)
     _check_signed_headers(claim, request.headers)
     payload = claim.payload if claim.payload is not None else sha256(body or b"").hexdigest()
@@ -274,10 +279,12 @@ def _check_lifetime(signed_at: datetime, expires: timedelta, now: datetime) -> N
 
 
 def _check_signed_headers(claim: Claim, headers: Mapping[str, str]) -> None:
-    """The host and all that speaks to S3 must be signed, or others could add to the request."""
+    """The host and all that speaks to the gateway must be signed, or others could add to the request."""
     signed = set(claim.signed_headers)
     unsigned = sorted(
-        name for name in headers if name not in signed and (name == "host" or name.startswith("x-amz-"))
+        name
+        for name in headers
+        if name not in signed and (name == "host" or name.startswith(("x-amz-", "x-bucketwire-")))
     )
     if unsigned:
         raise Denied(

@@ -1,5 +1,9 @@
-"""What the headers of a request say of the object to be made, beside its bytes."""
+"""What the headers of a request say of the object to be made, beside its bytes.
 
+It comes back as headers, so it must be fit for that: a form, or a URL signed in advance, could have anything.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +24,9 @@ _CONTENT_HEADERS = (
     "x-amz-website-redirect-location",
 )
 """Headers that are kept as they are and given back by GET."""
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""What no value of a header may have: RFC 9110, section 5.5."""
 
 TAKEN = (
     "Metadata",
@@ -52,9 +59,12 @@ def read_description(headers: Mapping[str, str], given: Mapping[str, Any]) -> De
     """The description in the head of a request; `InvalidRequest` when it cannot be meant."""
     check_storage_class(given)
     _check_metadata(given["Metadata"])
+    content_type, kept = headers.get("content-type"), _content_headers(headers)
+    for name, text in {**kept, "content-type": content_type or ""}.items():
+        _check_value(name, text)
     return Description(
-        content_type=headers.get("content-type"),
-        headers=_content_headers(headers),
+        content_type=content_type,
+        headers=kept,
         metadata=given["Metadata"],
         tags=parse_tagging_header(given["Tagging"]) if "Tagging" in given else {},
         acl=checked_acl(given.get("ACL", PRIVATE)),
@@ -82,10 +92,25 @@ def _stored_encoding(sent: str) -> str:
 
 
 def _check_metadata(metadata: Mapping[str, str]) -> None:
+    for name, text in metadata.items():
+        if _TOKEN.fullmatch(name) is None:
+            raise InvalidRequest(
+                "The name of a metadata header has a character that it may not have.", code="InvalidArgument"
+            )
+        _check_value(f"x-amz-meta-{name}", text)
     size_bytes = sum(len(name) + len(text.encode()) for name, text in metadata.items())
     if size_bytes > MAX_METADATA_BYTES:
         raise InvalidRequest(
             "Your metadata headers exceed the maximum allowed metadata size",
             code="MetadataTooLarge",
             fields={"Size": str(size_bytes), "MaxSizeAllowed": str(MAX_METADATA_BYTES)},
+        )
+
+
+def _check_value(name: str, text: str) -> None:
+    if _CONTROL.search(text) is not None:
+        raise InvalidRequest(
+            "The value of a header has a control character.",
+            code="InvalidArgument",
+            fields={"ArgumentName": name},
         )

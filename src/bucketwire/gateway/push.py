@@ -7,7 +7,7 @@ A push that fails is counted and logged, and the operation succeeds all the same
 promised in a change's origin goes the persistent way: a topic that becomes synchronous, or stops being so,
 loses nothing by it.
 
-A topic that hangs must not stall the others: `push_turns` says who may push to it. Routing has a thread of
+Topics that hang must not stall the others: `push_turns` says who may push to them. Routing has a thread of
 its own, the only one that uses the router. The deadline is for both together.
 """
 
@@ -18,16 +18,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 
 from bucketwire.errors import BucketwireError
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
-from bucketwire.gateway.push_turns import Turns
+from bucketwire.gateway.push_turns import Shares
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Topics
-from bucketwire.metainfo.all_topics import all_topics
+from bucketwire.metainfo.all_topics import ChosenTopics
 from bucketwire.metainfo.routing import Router
 from bucketwire.metrics import count_messages, observe_deliveries
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
@@ -41,16 +42,19 @@ log = get_logger("gateway")
 
 
 class SynchronousTopics:
-    """Knows which topics are not persistent.
+    """Knows which topics are not persistent. Threads may ask at once.
 
     When there is none it looks again once a second, or when it is told to: a new one gets its messages by the
-    persistent way until then. When there are some, it looks at each change of any topic.
+    persistent way until then. When there are some, it looks at each change of any topic: one thread reads
+    what has changed, and the others wait for it.
     """
 
     def __init__(self, topics: Topics, dialect: Dialect) -> None:
         self._topics = topics
         self._default = dialect.persistent_by_default
-        self._version: int | None = None
+        self._chosen = ChosenTopics(topics, self._is_synchronous)
+        self._reads = Lock()
+        self._version = -1
         self._arns: frozenset[str] = frozenset()
         self._looked_at = 0.0
 
@@ -59,9 +63,8 @@ class SynchronousTopics:
         if not self._arns and time.monotonic() - self._looked_at < _LOOK_AGAIN_SECONDS:
             return self._arns
         version = self._topics.version()
-        if version != self._version:
-            self._arns = self._found()
-            self._version = version
+        if version > self._version:
+            self._read(version)
         self._looked_at = time.monotonic()
         return self._arns
 
@@ -69,11 +72,17 @@ class SynchronousTopics:
         """A topic was changed here: the next write shall know."""
         self._looked_at = 0.0
 
-    def _found(self) -> frozenset[str]:
-        return frozenset(
-            topic.arn
-            for topic in all_topics(self._topics)
-            if topic.endpoint and not topic.is_set("persistent", default=self._default)
+    def _read(self, version: int) -> None:
+        with self._reads:
+            if version > self._version:  # nobody has read it meanwhile
+                self._arns = frozenset(self._chosen.look())
+                self._version = version
+
+    def _is_synchronous(self, topic: Topic) -> bool:
+        return (
+            topic.deleted_at_ns is None
+            and bool(topic.endpoint)
+            and not topic.is_set("persistent", default=self._default)
         )
 
 
@@ -95,7 +104,7 @@ class Pushes:
         self._deadline_seconds = deadline_seconds
         self._routing = ThreadPoolExecutor(1, thread_name_prefix="push-routing")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="push")
-        self._turns: defaultdict[str, Turns] = defaultdict(Turns)
+        self._shares = Shares(THREADS)
 
     async def deliver(self, changes: Sequence[ObjectChange]) -> None:
         """Deliver, and return when each push has its outcome or the deadline has passed."""
@@ -139,7 +148,7 @@ class Pushes:
         return routed
 
     async def _push_in_turn(self, topic: Topic, messages: Sequence[Message], ends: float) -> None:
-        turns = self._turns[topic.arn]
+        turns = self._shares.turns(topic)
         if refusal := await turns.take(ends - time.monotonic()):
             _note(messages, [Rejected(refusal)] * len(messages))
             return

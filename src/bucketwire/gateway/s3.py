@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from bucketwire.access.credentials import KeyRing
@@ -27,7 +28,7 @@ from bucketwire.gateway import (
     s3_versions,
 )
 from bucketwire.gateway.answer import Answer
-from bucketwire.gateway.auth import authenticate, read_claim
+from bucketwire.gateway.auth import authenticate, needs_lookup, read_claim
 from bucketwire.gateway.body import check_payload_name, receive_document
 from bucketwire.gateway.protocol.address import locate, path_style
 from bucketwire.gateway.protocol.faults import not_implemented, s3_fault, status_of
@@ -86,7 +87,8 @@ class S3Front:
         """The answer; raises `CallError` for a call that is refused."""
         claim = read_claim(request)
         path = path_style(request.raw_path, request.headers.get("host", ""), self._services.settings.domain)
-        caller = authenticate(request, claim, self._keys, self._now, path=path)
+        check = partial(authenticate, request, claim, self._keys, self._now, path=path)
+        caller = await self._services.run(check) if needs_lookup(claim, self._keys) else check()
         self._services.names.learn(caller.credentials)
         check_payload_name(caller.payload)
         address = locate(path)

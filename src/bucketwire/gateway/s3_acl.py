@@ -121,8 +121,8 @@ def _policy_acl(call: Call, policy: Mapping[str, Any], owner_id: str, bucket_own
     if policy["Owner"]["ID"] != owner_id:
         raise InvalidRequest("Invalid owner: the owner cannot be changed", code="InvalidArgument")
     grants = [_grant(each) for each in policy.get("Grants", [])]
-    for each in grants:
-        _check_grantee(call, each.grantee)
+    for grantee in {each.grantee for each in grants} - {owner_id, bucket_owner_id}:
+        _check_grantee(call, grantee)
     return _canned(grants, owner_id, bucket_owner_id)
 
 

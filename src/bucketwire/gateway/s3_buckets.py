@@ -97,19 +97,16 @@ def _checked_ownership(ownership: str, acl: str) -> str:
 
 
 def _create(call: Call, documents: dict[str, str]) -> None:
-    """Make the bucket, then set its documents; until then it is private."""
+    """Make the bucket with its documents."""
     buckets = call.services.metabase.buckets
     asked = call.input.get("CreateBucketConfiguration", {})
     for member in asked.keys() - {"LocationConstraint", "Tags"}:
         raise not_implemented(member)
     region = bucket_region(asked.get("LocationConstraint"), call.services.settings.region)
     try:
-        buckets.create(call.bucket, call.user_id, region)
+        buckets.create(call.bucket, call.user_id, region, documents.items())
     except Conflict as taken:
         _check_recreation(call, taken, documents.get(ACL_DOCUMENT, PRIVATE))
-        return
-    for kind, document in documents.items():
-        buckets.set_document(call.bucket, kind, document)
 
 
 def _check_recreation(call: Call, taken: Conflict, acl: str) -> None:

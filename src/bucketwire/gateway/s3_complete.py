@@ -12,8 +12,10 @@ from bucketwire.gateway.checksums import ALGORITHMS, check_checksum
 from bucketwire.gateway.conditions import write_condition
 from bucketwire.gateway.multipart_checksums import COMPOSITE, object_checksum
 from bucketwire.gateway.protocol.xml import malformed_xml
+from bucketwire.gateway.s3_multipart import started_upload
 from bucketwire.gateway.s3_objects import checksum_members
 from bucketwire.gateway.services import Call, Operation, Reply, takes
+from bucketwire.gateway.transport import url_of
 from bucketwire.metabase.values import NewObject, Part, Segment, StoredObject, Upload
 from bucketwire.metainfo.permission import Permission
 
@@ -27,9 +29,8 @@ async def complete_multipart_upload(call: Call) -> Reply:
     asked = _asked_parts(call.input)
     stored, version_id = await call.services.run(_complete, call, asked)
     call.services.sweeper.wake()
-    host = call.request.headers.get("host", "")
     return {
-        "Location": f"http://{host}{call.request.raw_path}",
+        "Location": url_of(call.request, call.services.settings.trusted_proxies),
         "Bucket": call.bucket,
         "Key": call.key,
         "ETag": f'"{stored.etag}"',
@@ -59,7 +60,7 @@ def _complete(call: Call, asked: list[dict[str, Any]]) -> tuple[StoredObject, st
     bucket, uploads = call.permit(Permission.WRITE), call.services.metabase.uploads
     upload_id: str = call.input["UploadId"]
     try:
-        upload = uploads.get(call.bucket, call.key, upload_id)
+        upload = started_upload(call, bucket)
     except NotFound as missing:
         stored = _completed_before(call, asked, upload_id, missing)
     else:

@@ -1,5 +1,6 @@
 """Operations that delete objects: one, a version of one, or many in one request.
 
+A version is for the owner of the bucket to delete, even where others may write.
 A condition is looked at before, and the delete then goes through only for the version that was looked at.
 What is not there needs no deleting, whatever the condition says.
 """
@@ -10,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from bucketwire.errors import CallError, InvalidRequest, NotFound
+from bucketwire.errors import CallError, Denied, InvalidRequest, NotFound
 from bucketwire.gateway.conditions import created_at, names_etag, precondition_failed
 from bucketwire.gateway.protocol.address import check_key
 from bucketwire.gateway.protocol.xml import malformed_xml
 from bucketwire.gateway.services import Call, Operation, Reply, takes
-from bucketwire.metabase.values import NULL_VERSION_ID, Condition, Deleted, StoredObject
+from bucketwire.metabase.values import NULL_VERSION_ID, Bucket, Condition, Deleted, StoredObject
 from bucketwire.metainfo.permission import Permission
 
 MAX_KEYS = 1000
@@ -28,7 +29,7 @@ async def delete_object(call: Call) -> Reply:
     asked = {"Key": call.key, **{_MEMBERS[name]: call.input[name] for name in _MEMBERS if name in call.input}}
 
     def job() -> Deleted:
-        call.permit(Permission.WRITE)
+        _check_version(call, call.permit(Permission.WRITE), asked)
         return _delete(call, asked)
 
     deleted = await call.services.run(job)
@@ -42,13 +43,13 @@ async def delete_objects(call: Call) -> Reply:
     objects: list[dict[str, Any]] = asked.get("Objects", [])
     if not 0 < len(objects) <= MAX_KEYS:
         raise malformed_xml()
-    await call.services.run(call.permit, Permission.WRITE)
+    bucket = await call.services.run(call.permit, Permission.WRITE)
     lanes: list[list[int]] = [[] for _ in range(_LANES)]
     for number, each in enumerate(objects):  # what is asked of one key is done in the order it is asked
         lanes[zlib.crc32(each["Key"].encode()) % _LANES].append(number)
     outcomes: dict[int, dict[str, Any]] = {}
     for done in await asyncio.gather(
-        *(call.services.run(_outcomes, call, objects, lane) for lane in lanes if lane)
+        *(call.services.run(_outcomes, call, bucket, objects, lane) for lane in lanes if lane)
     ):
         outcomes.update(done)
     call.services.sweeper.wake()
@@ -57,14 +58,17 @@ async def delete_objects(call: Call) -> Reply:
     return {"Deleted": deleted, "Errors": [each for each in told if "Code" in each]}
 
 
-def _outcomes(call: Call, objects: list[dict[str, Any]], numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
-    return {number: _outcome(call, objects[number]) for number in numbers}
+def _outcomes(
+    call: Call, bucket: Bucket, objects: list[dict[str, Any]], numbers: Iterable[int]
+) -> dict[int, dict[str, Any]]:
+    return {number: _outcome(call, bucket, objects[number]) for number in numbers}
 
 
-def _outcome(call: Call, asked: dict[str, Any]) -> dict[str, Any]:
+def _outcome(call: Call, bucket: Bucket, asked: dict[str, Any]) -> dict[str, Any]:
     named = {"Key": asked["Key"], "VersionId": asked.get("VersionId")}
     try:
         _check_name(asked["Key"])
+        _check_version(call, bucket, asked)
         deleted = _delete(call, asked)
     except CallError as error:
         return {**named, "Code": error.code, "Message": error.message}
@@ -78,6 +82,12 @@ def _check_name(key: str) -> None:
     if not key:
         raise InvalidRequest("The specified key must not be empty.", code="UserKeyMustBeSpecified")
     check_key(key)
+
+
+def _check_version(call: Call, bucket: Bucket, asked: Mapping[str, Any]) -> None:
+    """Raises if a version is named and the bucket is another's."""
+    if "VersionId" in asked and call.user_id != bucket.owner_id:
+        raise Denied("Access Denied")
 
 
 def _delete(call: Call, asked: Mapping[str, Any]) -> Deleted:

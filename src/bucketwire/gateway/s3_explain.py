@@ -29,7 +29,9 @@ async def explain_bucket_notification(call: Call) -> Reply:
         bucket = call.permit(Permission.OWN)
         asked = _asked(call)
         installation = _installation(call.services)
-        return explain_in(call.services.metabase, bucket, asked, call.origin(), installation, time.time_ns())
+        return explain_in(
+            call.services.metabase, bucket, asked, call.supposed_origin(), installation, time.time_ns()
+        )
 
     explanation = await call.services.run(job)
     return Answer(200, [("content-type", "application/json")], msgspec.json.encode(explanation))

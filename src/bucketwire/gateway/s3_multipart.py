@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from bucketwire.errors import InvalidRequest
+from bucketwire.errors import Denied, InvalidRequest
 from bucketwire.gateway.described import TAKEN, read_description
 from bucketwire.gateway.multipart_checksums import checksum_choice
 from bucketwire.gateway.services import Call, Operation, Reply, takes
-from bucketwire.metabase.values import Upload, UploadPage
+from bucketwire.metabase.values import Bucket, Upload, UploadPage
 from bucketwire.metainfo.permission import Permission
 
 _MAX_UPLOADS = 1000
@@ -46,8 +46,8 @@ async def abort_multipart_upload(call: Call) -> Reply:
     """End the upload and drop its parts."""
 
     def job() -> None:
-        call.permit(Permission.WRITE)
-        call.services.metabase.uploads.abort(call.bucket, call.key, call.input["UploadId"])
+        upload = started_upload(call, call.permit(Permission.WRITE))
+        call.services.metabase.uploads.abort(call.bucket, call.key, upload.id)
 
     await call.services.run(job)
     call.services.sweeper.wake()
@@ -67,6 +67,14 @@ async def list_multipart_uploads(call: Call) -> Reply:
         return _listing(call, _page(call, limit), limit, encoded=encoding is not None)
 
     return await call.services.run(job)
+
+
+def started_upload(call: Call, bucket: Bucket) -> Upload:
+    """The upload that the call names, if the caller started it or owns the bucket. Blocks."""
+    upload = call.services.metabase.uploads.get(call.bucket, call.key, call.input["UploadId"])
+    if call.user_id not in {upload.owner_id, bucket.owner_id}:
+        raise Denied("Access Denied")
+    return upload
 
 
 def checksum_kind(upload: Upload) -> dict[str, str | None]:

@@ -14,7 +14,7 @@ from bucketwire.gateway.body import PIECE_BYTES, ObjectBody, Verified
 from bucketwire.gateway.checksums import ALGORITHMS, BodyDigests, Expected
 from bucketwire.gateway.copy_source import found_source
 from bucketwire.gateway.s3_lookup import Found
-from bucketwire.gateway.s3_multipart import checksum_kind, invalid_argument, page_limit
+from bucketwire.gateway.s3_multipart import checksum_kind, invalid_argument, page_limit, started_upload
 from bucketwire.gateway.services import Call, Operation, Reply, Services, takes
 from bucketwire.metabase.values import Part, StoredObject, Upload
 from bucketwire.metainfo.permission import Permission
@@ -162,8 +162,7 @@ def _part_number(call: Call) -> int:
 
 
 def _upload(call: Call) -> Upload:
-    call.permit(Permission.WRITE)
-    return call.services.metabase.uploads.get(call.bucket, call.key, call.input["UploadId"])
+    return started_upload(call, call.permit(Permission.WRITE))
 
 
 def _listing(call: Call, upload: Upload, parts: list[Part], after: int, limit: int) -> Reply:

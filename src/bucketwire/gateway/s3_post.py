@@ -29,6 +29,7 @@ from bucketwire.gateway.protocol.xml import Element, escape_xml, malformed_xml, 
 from bucketwire.gateway.request import Request
 from bucketwire.gateway.s3_tagging import object_tags
 from bucketwire.gateway.services import Call, Services
+from bucketwire.gateway.transport import url_of
 from bucketwire.metabase.values import NewObject, Segment, StoredObject
 from bucketwire.metainfo.permission import Permission
 
@@ -60,6 +61,8 @@ async def post_object(
     now: Callable[[], datetime],
 ) -> Answer:
     """Store the file of the form as an object. `sender` counts where the form itself has no policy."""
+    if sender.payload != UNSIGNED:
+        raise not_implemented(f"x-amz-content-sha256 {sender.payload} for a form")
     form = Form(request)
     await form.read_fields()
     key = _key(form)
@@ -68,7 +71,7 @@ async def post_object(
     caller = signer or sender
     _refuse_unknown(fields)
     described, expected = _described(fields), read_expected(fields, (), None)
-    call = Call(services, request, caller, bucket, key, {})
+    call = Call(services, request, caller, bucket, key, {"ACL": described.acl})
     upload = _FileUpload(call, described, policy, expected)
     await services.run(call.permit, Permission.WRITE)
     stored, version_id = await upload.receive(form)
@@ -259,8 +262,8 @@ def _tag(element: Element) -> dict[str, str]:
 
 def _answer(call: Call, fields: Mapping[str, str], stored: StoredObject, version_id: str | None) -> Answer:
     etag = f'"{stored.etag}"'
-    where = f"{call.request.headers.get('host', '')}{call.request.raw_path}".removesuffix("/")
-    location = f"http://{where}/{quote(call.key)}"
+    where = url_of(call.request, call.services.settings.trusted_proxies).removesuffix("/")
+    location = f"{where}/{quote(call.key)}"
     headers = [("etag", etag)]
     if version_id is not None:
         headers.append(("x-amz-version-id", version_id))

@@ -104,12 +104,17 @@ class Call:
         return permitted
 
     def origin(self, key: str | None = None) -> Origin:
-        """What a change of the key tells of the request, and which topics the gateway takes on. Blocks.
+        """What a change of the key tells of the request, for one that is about to be made. Blocks.
 
         `Unavailable` with SlowDown when there is no room for the message of such a change.
         """
+        key = self.key if key is None else key
+        self.services.backpressure.check(self.bucket, key, self.request.operation)
+        return self.supposed_origin()
+
+    def supposed_origin(self) -> Origin:
+        """What any change would tell of the request, and which topics the gateway would take on. Blocks."""
         services = self.services
-        services.backpressure.check(self.bucket, self.key if key is None else key, self.request.operation)
         return Origin(
             self.user_id,
             self.request.source_ip,

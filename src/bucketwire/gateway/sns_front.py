@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from bucketwire.access.credentials import KeyRing
 from bucketwire.errors import CallError, InvalidRequest
 from bucketwire.gateway.answer import Answer
-from bucketwire.gateway.auth import authenticate, read_signed_claim
+from bucketwire.gateway.auth import authenticate, needs_lookup, read_signed_claim
 from bucketwire.gateway.body import receive_document
 from bucketwire.gateway.protocol.address import path_style
 from bucketwire.gateway.protocol.faults import not_implemented, sns_fault, status_of
@@ -45,7 +46,8 @@ class SnsFront:
         """The answer; raises `CallError` for a call that is refused."""
         claim = read_signed_claim(request)
         body = await receive_document(request, claim.payload)
-        caller = authenticate(request, claim, self._keys, self._now, body)
+        check = partial(authenticate, request, claim, self._keys, self._now, body)
+        caller = await self._services.run(check) if needs_lookup(claim, self._keys) else check()
         if not self._services.dialect.topics_served:
             raise InvalidRequest(_NO_TOPICS, code="InvalidAction")
         form = {**request.parameters, **parse_form(body.decode("utf-8", "replace"))}

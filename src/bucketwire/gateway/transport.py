@@ -1,9 +1,12 @@
-"""Whether a request came over TLS: here, or up to a proxy that is believed."""
+"""How a request came: whether over TLS, here or up to a proxy that is believed; from where; to which URL."""
 
 from collections.abc import Container
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from bucketwire.gateway.request import Request
+
+_PROXY_MARKS = frozenset({"forwarded", "via", "x-real-ip"})
+"""Headers that proxies add, beside X-Forwarded-*."""
 
 
 def came_over_tls(request: Request, trusted_proxies: Container[str]) -> bool:
@@ -14,10 +17,28 @@ def came_over_tls(request: Request, trusted_proxies: Container[str]) -> bool:
     return told == {"https"} and _is_believed(request.source_ip, trusted_proxies)
 
 
-def _is_believed(address: str, trusted_proxies: Container[str]) -> bool:
-    try:
-        parsed = ip_address(address)
-    except ValueError:
+def url_of(request: Request, trusted_proxies: Container[str]) -> str:
+    """Where the client sent it, without the query."""
+    scheme = "https" if came_over_tls(request, trusted_proxies) else "http"
+    return f"{scheme}://{request.headers.get('host', '')}{request.raw_path}"
+
+
+def came_from_here(request: Request) -> bool:
+    """Whether a program on this machine sent it, and not for somebody else: no proxy left its mark."""
+    if any(name in _PROXY_MARKS or name.startswith("x-forwarded-") for name in request.headers):
         return False
-    plain = getattr(parsed, "ipv4_mapped", None) or parsed
-    return plain.is_loopback or str(plain) in trusted_proxies
+    peer = _address(request.source_ip)
+    return peer is not None and peer.is_loopback
+
+
+def _is_believed(address: str, trusted_proxies: Container[str]) -> bool:
+    peer = _address(address)
+    return peer is not None and (peer.is_loopback or str(peer) in trusted_proxies)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        parsed = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(parsed, "ipv4_mapped", None) or parsed

@@ -2,7 +2,8 @@
 
     rules x supposed change -> explain -> verdicts, with the message that would be sent
 
-`explain` is pure and asks the very rules and `compose` that deliver events, so it cannot tell another story.
+`explain` is pure and asks the very rules, refusals and `compose` that deliver events, so it cannot tell
+another story. A topic that refuses the change shows no message: attributes of the topic would be in it.
 `explain_in` looks up in a metabase what the verdicts need; it writes nothing and sends nothing.
 """
 
@@ -22,7 +23,9 @@ from bucketwire.event.rule import METADATA_PREFIX, Filter, Part, Rule
 from bucketwire.event.topic import Topic, topic_named_by
 from bucketwire.metabase.base import Metabase, Objects
 from bucketwire.metabase.values import Bucket, StoredObject
+from bucketwire.metainfo.routing import FindOwner, closed_to, refusal
 from bucketwire.metainfo.supposed import MARKER_MADE, Supposition, supposed_change
+from bucketwire.metainfo.users import Owners
 
 FindTopic = Callable[[str], Topic | None]
 
@@ -65,10 +68,14 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(
-    rules: Iterable[Rule], find_topic: FindTopic, change: ObjectChange, installation: Installation
+    rules: Iterable[Rule],
+    find_topic: FindTopic,
+    find_owner: FindOwner,
+    change: ObjectChange,
+    installation: Installation,
 ) -> list[Verdict]:
     """One verdict a rule, in the order in which the customer wrote them."""
-    return [_verdict(rule, find_topic(rule.topic_arn), change, installation) for rule in rules]
+    return [_verdict(rule, find_topic(rule.topic_arn), find_owner, change, installation) for rule in rules]
 
 
 def explain_in(
@@ -83,13 +90,14 @@ def explain_in(
     stored = _stored(metabase.objects, bucket.name, asked)
     change = supposed_change(asked, bucket, stored, origin, now_ns)
     rules = metabase.rules.current(bucket.name)
+    find_owner = Owners(metabase.users, metabase.buckets).find
     return Explanation(
         bucket=bucket.name,
         key=asked.key,
         event=PREFIX + asked.operation,
         object_exists=stored is not None,
         notes=_notes(change, installation.dialect, exists=stored is not None),
-        rules=explain(rules, _topics_of(metabase), change, installation),
+        rules=explain(rules, _topics_of(metabase), find_owner, change, installation),
     )
 
 
@@ -117,22 +125,21 @@ def _notes(change: ObjectChange, dialect: Dialect, *, exists: bool) -> list[str]
     return notes
 
 
-def _verdict(rule: Rule, topic: Topic | None, change: ObjectChange, installation: Installation) -> Verdict:
+def _verdict(
+    rule: Rule, topic: Topic | None, find_owner: FindOwner, change: ObjectChange, installation: Installation
+) -> Verdict:
     matches = rule.accepts(change)
-    obstacle = _obstacle(topic)
+    refused = refusal(topic, closed_to(change.bucket, topic, find_owner), change)
+    obstacle = refused or _obstacle(topic)
     reasons = [*_mismatches(rule, change), *([obstacle] if obstacle else [])]
     message = None
-    if matches and topic is not None and topic.deleted_at_ns is None:
+    if matches and topic is not None and not refused:
         message = _shown(Subscription(rule, topic, installation).compose(change))
     return Verdict(rule.id, rule.topic_arn, matches, matches and not obstacle, reasons, message)
 
 
 def _obstacle(topic: Topic | None) -> str:
-    if topic is None:
-        return "the topic does not exist"
-    if topic.deleted_at_ns is not None:
-        return "the topic was deleted"
-    if not topic.endpoint:
+    if topic is not None and not topic.endpoint:
         return "the topic has no push-endpoint: messages wait until it has one"
     return ""
 

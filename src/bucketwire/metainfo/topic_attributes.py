@@ -16,11 +16,12 @@ from bucketwire.access.policy import parse_policy
 from bucketwire.errors import ConfigError, InvalidRequest
 from bucketwire.event.arn import valid_pubsub_names
 from bucketwire.event.dialect import Dialect
-from bucketwire.event.topic import ENDPOINT
+from bucketwire.event.topic import ENDPOINT, Topic
 from bucketwire.metainfo.aws_attributes import WORDS_FOR_NOTHING
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, LIMIT_ATTRIBUTE, POLICY_ATTRIBUTE, REJECT
 from bucketwire.publish import SCHEMES, publisher_kind
 
+TOKEN_ENDPOINT = "oauth-token-endpoint"  # noqa: S105 - a name
 _AMQP = ("amqp", "amqps")
 _HTTP = ("http", "https")
 _KAFKA = ("kafka",)
@@ -30,6 +31,8 @@ _MAX_ENDPOINT_CHARACTERS = 2048
 _MAX_CHARACTERS = 4096
 _MAX_LABEL_CHARACTERS = 100
 _MAX_SECONDS = 366 * 24 * 3600
+MAX_SLEEP_SECONDS = 3600
+"""No message waits longer for its next try, so nobody can ask for more."""
 _MAX_RETRIES = 1_000_000
 _MAX_QUEUE_BYTES = 1 << 40
 _SECRET_BYTES = range(24, 65)
@@ -86,8 +89,11 @@ def _is_path(text: str) -> bool:
 
 
 def _is_token_endpoint(text: str) -> bool:
+    """A URL that holds no secret, as it is shown to whoever sees the topic."""
     parts = _split(text)
-    return parts is not None and parts.scheme in {"http", "https"} and bool(parts.hostname) and _is_text(text)
+    if parts is None or "@" in parts.netloc:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and _is_text(text)
 
 
 def _is_broker_list(text: str) -> bool:
@@ -163,7 +169,7 @@ ATTRIBUTES = {
         _flag("persistent", "true (aws), false (ceph)"),
         _number("time_to_live", _MAX_SECONDS, "the server's: no limit"),
         _number("max_retries", _MAX_RETRIES, "the server's: no limit"),
-        _number("retry_sleep_duration", _MAX_SECONDS, "the server's: 1, 2, 4, then every 8"),
+        _number("retry_sleep_duration", MAX_SLEEP_SECONDS, "the server's: 1, 2, 4, then every 8"),
         _number(LIMIT_ATTRIBUTE, _MAX_QUEUE_BYTES, "134217728 bytes; 0 is no limit"),
         _words(POLICY_ATTRIBUTE, REJECT, DEAD_LETTER, default="dead-letter (aws), reject (ceph)"),
         Attribute("Policy", "a policy as JSON", _is_policy, "none: the owner alone"),
@@ -190,8 +196,8 @@ ATTRIBUTES = {
         Attribute("client-certificate-location", "an absolute path", _is_path, "none", _KAFKA),
         Attribute("client-key-location", "an absolute path", _is_path, "none", _KAFKA),
         Attribute(
-            "oauth-token-endpoint",
-            "a URL that starts with https:// or http://",
+            TOKEN_ENDPOINT,
+            "a URL that starts with https:// or http://, with no user and password in it",
             _is_token_endpoint,
             "none",
             _KAFKA,
@@ -242,6 +248,16 @@ def check_together(attributes: Mapping[str, str], dialect: Dialect) -> None:
         raise bad_attribute(ENDPOINT, str(problem), dialect) from problem
 
 
+def check_order(attributes: Mapping[str, str], before: Mapping[str, str], dialect: Dialect) -> None:
+    """Raises when a topic would want order that nobody keeps: pushes go out as the writes come.
+
+    One that was so `before` goes on.
+    """
+    if _lacks_order(attributes, dialect) and not _lacks_order(before, dialect):
+        reason = "key needs persistent=true: set persistent=true before it or with it, or unset ordering"
+        raise bad_attribute("ordering", reason, dialect)
+
+
 def is_legible(text: str) -> bool:
     """Whether a document can show it."""
     return _ILLEGIBLE.search(text) is None
@@ -262,6 +278,11 @@ def bad_attribute(name: str, reason: str, dialect: Dialect) -> InvalidRequest:
     return InvalidRequest(
         f"Invalid parameter: Attributes Reason: {name}: {reason}", code=dialect.bad_topic_code
     )
+
+
+def _lacks_order(attributes: Mapping[str, str], dialect: Dialect) -> bool:
+    topic = Topic("", "", "", dict(attributes))
+    return topic.ordered and not topic.is_set("persistent", default=dialect.persistent_by_default)
 
 
 def _listed(names: list[str]) -> str:

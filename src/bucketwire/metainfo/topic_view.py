@@ -7,7 +7,7 @@ import msgspec
 
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.topic import ENDPOINT, Topic
-from bucketwire.metainfo.topic_attributes import ATTRIBUTES, secrets_among
+from bucketwire.metainfo.topic_attributes import ATTRIBUTES, TOKEN_ENDPOINT, secrets_among
 
 HIDDEN = "****"
 _API_VERSION = "2010-03-31"
@@ -107,7 +107,7 @@ def _without_secrets(topic: Topic) -> dict[str, str]:
 
 
 def _shown(name: str, text: str) -> str:
-    if name == ENDPOINT:
+    if name in {ENDPOINT, TOKEN_ENDPOINT}:
         return without_password(text)
     known = ATTRIBUTES.get(name)
     return text if known is not None and not known.secret else HIDDEN

@@ -31,7 +31,13 @@ from bucketwire.errors import Denied, InvalidRequest, NotFound
 from bucketwire.event.arn import TopicArn, parse_topic_arn, valid_topic_name
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.topic import Topic
-from bucketwire.metainfo.topic_attributes import check_policy, check_together, checked_attributes, is_legible
+from bucketwire.metainfo.topic_attributes import (
+    check_order,
+    check_policy,
+    check_together,
+    checked_attributes,
+    is_legible,
+)
 from bucketwire.metainfo.topic_view import shown_attributes, without_password
 
 __all__ = [
@@ -102,12 +108,14 @@ def created_topic(wanted: Topic, who: Who, dialect: Dialect) -> Change:
         if existing is None or existing.deleted_at_ns is not None:
             _check_free(existing, who)
             check_together(checked.attributes, dialect)
+            check_order(checked.attributes, {}, dialect)
             return checked
         _check_may(existing, who, CREATE)
         if not dialect.recreated_topic_updates:
             _check_same(existing, checked, dialect)
             return None
         check_together(checked.attributes, dialect)
+        check_order(checked.attributes, existing.attributes, dialect)
         return msgspec.structs.replace(
             existing, attributes=checked.attributes, tags=checked.tags or existing.tags
         )
@@ -125,6 +133,7 @@ def set_attribute(name: str, value: str, who: Who, dialect: Dialect) -> Change:
         others = {each: text for each, text in topic.attributes.items() if each != name}
         attributes = {**others, **checked}
         check_together(attributes, dialect)
+        check_order(attributes, topic.attributes, dialect)
         return msgspec.structs.replace(topic, attributes=attributes)
 
     return change

@@ -1,15 +1,16 @@
-"""Users: made by the operator, looked up by access key for every request."""
+"""Users: made by the operator, looked up by access key for every request, and by id for what they own."""
 
 import re
 
 from bucketwire.access.credentials import Credentials, Lookup, new_keys, new_user_id
-from bucketwire.access.policy import NO_ACCOUNT
+from bucketwire.access.policy import NO_ACCOUNT, Who
 from bucketwire.errors import InvalidRequest
-from bucketwire.metabase.base import Users
+from bucketwire.metabase.base import Buckets, Users
 from bucketwire.metabase.values import Key, User
 
 _MAX_NAME_CHARACTERS = 64
-_RESERVED = frozenset({"root", "anonymous"})
+_ROOT = "root"
+_RESERVED = frozenset({_ROOT, "anonymous"})
 _USER_ID = re.compile("[0-9A-Fa-f]{64}")
 
 
@@ -39,6 +40,26 @@ def lookup_in(users: Users) -> Lookup:
         return Credentials(key.access_key, key.secret_key, user.id, user.name, user.tenant)
 
     return lookup
+
+
+class Owners:
+    """Who owns buckets, by user id. Whoever was found once is believed to be there as long as this lives."""
+
+    def __init__(self, users: Users, buckets: Buckets) -> None:
+        self._users = users
+        self._buckets = buckets
+        self._found: dict[str, Who] = {}
+
+    def find(self, user_id: str) -> Who | None:
+        """The owner of a bucket, or None when it was removed since. Blocks when it is not known yet."""
+        if user_id not in self._found:
+            self._found.update(
+                {user.id: Who(user.tenant, user.name, user.id) for user, _ in self._users.all()}
+            )
+        if user_id not in self._found and self._buckets.owned_by(user_id):
+            # nobody is removed who owns buckets: an owner who is not among the users is root
+            self._found[user_id] = Who("", _ROOT, user_id)
+        return self._found.get(user_id)
 
 
 def _check_is_nobody_elses(name: str, tenant: str) -> None:

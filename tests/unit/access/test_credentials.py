@@ -70,6 +70,8 @@ def test_a_key_that_was_looked_up_is_believed_for_a_second_and_a_missing_one_nev
     users["new"] = Credentials("new", "very secret", "user-2", "new")
     assert keys.find("new") is users["new"]
     user = users.pop("new")
+    assert keys.has("new")
     assert keys.find("new") is user
     now[0] += 1.0
+    assert not keys.has("new")
     assert keys.find("new") is None

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 import pytest
-from botocore.auth import S3SigV4QueryAuth
+from botocore.auth import HmacV1QueryAuth, S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as SigningCredentials
 from hypothesis import given
@@ -15,11 +15,36 @@ from bucketwire.access.credentials import KeyRing
 from bucketwire.errors import CallError
 from bucketwire.gateway.auth import authenticate, read_claim
 from bucketwire.gateway.caller import Caller
+from bucketwire.gateway.protocol.model import load_service
+from bucketwire.gateway.protocol.parse import rest_plan
 from bucketwire.gateway.request import Request
+from bucketwire.gateway.s3 import OPERATIONS
 from gateway.in_process import HOST, InProcess, signed_headers
 from gateway.running import ROOT
 
 KEYS = KeyRing([ROOT])
+NARROWING = {
+    "bucket-region",
+    "continuation-token",
+    "delimiter",
+    "encoding-type",
+    "fetch-owner",
+    "key-marker",
+    "list-type",
+    "marker",
+    "max-buckets",
+    "max-keys",
+    "max-parts",
+    "max-uploads",
+    "part-number-marker",
+    "prefix",
+    "start-after",
+    "upload-id-marker",
+    "version-id-marker",
+}
+"""What no client signs with Version 2: which part of a listing is wanted, and how it is written."""
+EXPLAINED = {"key", "event", "size", "etag", "metadata", "tag", "version"}
+"""They mean something beside `explain` alone."""
 odd_keys = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60
 ) | st.text(st.sampled_from("/.%+ ~&=?#;'\"ü€"), min_size=1, max_size=20)
@@ -57,6 +82,23 @@ def presigned(target: str, expires: int = 60) -> str:
     return str(request.url).removeprefix(f"http://{HOST}")
 
 
+def presigned_v2(target: str) -> str:
+    request = AWSRequest("GET", f"http://{HOST}{target}")
+    HmacV1QueryAuth(SigningCredentials(ROOT.access_key, ROOT.secret_key)).add_auth(request)
+    return str(request.url).removeprefix(f"http://{HOST}")
+
+
+def query_names() -> set[str]:
+    """All that picks an operation, and all that changes one that is built."""
+    service = load_service("s3")
+    operations = [service.operation_model(name) for name in service.operation_names]
+    fixed = [
+        parse_qsl(each.http["requestUri"].partition("?")[2], keep_blank_values=True) for each in operations
+    ]
+    built = [rest_plan(each).parameters for each in operations if each.name in OPERATIONS]
+    return {name for pairs in fixed for name, _ in pairs}.union(*built)
+
+
 @given(odd_keys, st.text(max_size=20))
 def test_any_key_and_any_query_that_botocore_signs_is_accepted(key: str, prefix: str) -> None:
     parameters = f"?prefix={quote(prefix.encode(errors='replace'), safe='')}" if prefix else ""
@@ -89,6 +131,25 @@ def test_a_header_that_is_added_behind_the_signature_is_refused() -> None:
     headers = [*signed_headers("PUT", "/media/key", b""), ("x-amz-acl", "public-read")]
     error = refused(request_of("PUT", "/media/key", headers))
     assert (error.code, error.fields["HeadersNotSigned"]) == ("AccessDenied", "x-amz-acl")
+
+
+def test_a_header_of_bucketwires_own_is_signed_like_those_of_s3() -> None:
+    own = ("x-bucketwire-move", "true")
+    signed = signed_headers("PUT", "/media/key", b"", [own])
+    assert check(request_of("PUT", "/media/key", signed)).credentials == ROOT
+    added = [*signed_headers("PUT", "/media/key", b""), own]
+    assert refused(request_of("PUT", "/media/key", added)).fields == {"HeadersNotSigned": own[0]}
+
+
+@pytest.mark.parametrize("name", sorted(query_names() - EXPLAINED))
+def test_version_2_signs_all_of_a_query_but_what_narrows_a_listing(name: str) -> None:
+    target = presigned_v2("/media/key")
+    for written in (name, f"%{ord(name[0]):02x}{name[1:]}"):
+        request = request_of("GET", f"{target}&{written}=x", [("Host", HOST)])
+        if name in NARROWING:
+            assert check(request).credentials == ROOT
+        else:
+            assert refused(request).code in {"SignatureDoesNotMatch", "AccessDenied"}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.in_process import HOST, InProcess
+from gateway.in_process import HOST, InProcess, signed_headers
 
 fuzzed = settings(max_examples=60)
 line = st.sampled_from(
@@ -30,6 +30,20 @@ def send(app: InProcess, bucket: str, pieces: list[bytes]) -> int:
         ("Content-Length", str(sum(map(len, pieces)))),
     ]
     return app.send("POST", f"/{bucket}", headers, pieces).status
+
+
+def test_a_form_that_is_signed_by_its_head_says_nothing_of_its_body(app: InProcess) -> None:
+    form = (
+        b'--b\r\nContent-Disposition: form-data; name="key"\r\n\r\nsigned\r\n'
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\ncontent\r\n--b--\r\n'
+    )
+    kind = [("Content-Type", "multipart/form-data; boundary=b")]
+    digest = signed_headers("POST", "/media", form, kind)
+    refused = app.send("POST", "/media", digest, form.replace(b"content", b"another"))
+    assert (refused.status, refused.code) == (501, "NotImplemented")
+    unsigned = signed_headers("POST", "/media", form, kind, payload="UNSIGNED-PAYLOAD")
+    assert app.send("POST", "/media", unsigned, form).status == 204
+    assert app.metabase.objects.get("media", "signed").inline == b"content"
 
 
 @fuzzed

@@ -2,7 +2,22 @@
 
 import asyncio
 
-from bucketwire.gateway.push_turns import FAILING_SECONDS, NOT_TAKEN, TOO_MANY, UNDER_WAY, Turns
+import msgspec
+
+from bucketwire.gateway.push import THREADS
+from bucketwire.gateway.push_turns import (
+    FAILING_SECONDS,
+    HANGING_SECONDS,
+    NOT_TAKEN,
+    TOO_MANY,
+    TOO_MANY_HANG,
+    TOO_MANY_OF_ALL,
+    TOO_MANY_OF_OWNER,
+    UNDER_WAY,
+    Shares,
+    Turns,
+)
+from factories import topic
 
 
 class Clock:
@@ -15,8 +30,12 @@ class Clock:
         return self.now
 
 
+def turns_of(shares: Shares, name: str = "videos", owner: str = "owner-1") -> Turns:
+    return shares.turns(msgspec.structs.replace(topic(name=name), owner_id=owner))
+
+
 async def failing(clock: Clock) -> Turns:
-    turns = Turns(clock)
+    turns = turns_of(Shares(THREADS, clock))
     assert await turns.take(60) == ""
     turns.give_back(failed=True)
     return turns
@@ -24,7 +43,7 @@ async def failing(clock: Clock) -> Turns:
 
 def test_a_topic_has_so_many_pushes_under_way_and_the_next_waits_until_its_deadline() -> None:
     async def scene() -> None:
-        turns = Turns()
+        turns = turns_of(Shares(THREADS))
         assert [await turns.take(60) for _ in range(UNDER_WAY)] == [""] * UNDER_WAY
         assert await turns.take(0) == TOO_MANY
         waiting = asyncio.ensure_future(turns.take(60))
@@ -47,7 +66,7 @@ def test_a_topic_that_failed_is_tried_by_one_push_and_others_are_refused_at_once
 
 def test_a_failure_refuses_all_who_wait() -> None:
     async def scene() -> None:
-        turns = Turns(Clock())
+        turns = turns_of(Shares(THREADS, Clock()))
         for _ in range(UNDER_WAY):
             await turns.take(60)
         waiting = [asyncio.ensure_future(turns.take(60)) for _ in range(5)]
@@ -78,5 +97,118 @@ def test_a_failure_is_forgotten_but_not_while_a_push_still_tries() -> None:
         turns.give_back(failed=True)
         clock.now += FAILING_SECONDS
         assert [await turns.take(60) for _ in range(UNDER_WAY)] == [""] * UNDER_WAY
+
+    asyncio.run(scene())
+
+
+async def hung(shares: Shares, clock: Clock, name: str, owner: str) -> Turns:
+    """A topic that has left its last push without an answer, and has not failed lately."""
+    turns = turns_of(shares, name, owner)
+    assert await turns.take(60) == ""
+    clock.now += HANGING_SECONDS
+    turns.give_back(failed=True)
+    clock.now += FAILING_SECONDS
+    return turns
+
+
+def test_an_owner_has_a_quarter_of_the_threads_and_its_next_push_waits_for_one() -> None:
+    async def scene() -> None:
+        shares = Shares(THREADS)
+        topics = [turns_of(shares, name) for name in "abcdef"]
+        taken = [await topics[number % 6].take(60) for number in range(THREADS // 4)]
+        assert taken == [""] * (THREADS // 4)
+        assert await topics[0].take(0) == TOO_MANY_OF_OWNER
+        assert await turns_of(shares, "other", "owner-2").take(0) == ""
+        waiting = asyncio.ensure_future(topics[0].take(60))
+        await asyncio.sleep(0)
+        topics[1].give_back(failed=False)
+        assert await waiting == ""
+
+    asyncio.run(scene())
+
+
+def test_when_all_threads_are_in_use_the_next_push_waits_and_a_refused_one_keeps_nothing() -> None:
+    async def scene() -> None:
+        shares = Shares(THREADS)
+        busy = [turns_of(shares, f"{number}", f"owner-{number % 4}") for number in range(THREADS)]
+        assert [await turns.take(60) for turns in busy] == [""] * THREADS
+        for _ in range(2 * UNDER_WAY):
+            assert await turns_of(shares, "other", "owner-5").take(0) == TOO_MANY_OF_ALL
+        busy[0].give_back(failed=False)
+        assert await turns_of(shares, "other", "owner-5").take(0) == ""
+
+    asyncio.run(scene())
+
+
+def test_topics_that_hang_have_a_quarter_of_the_threads_together_and_others_of_them_are_refused_at_once() -> (
+    None
+):
+    async def scene() -> None:
+        clock = Clock()
+        shares = Shares(THREADS, clock)
+        silent = [await hung(shares, clock, f"{number}", f"owner-{number}") for number in range(THREADS)]
+        taken = [await turns.take(60) for turns in silent]
+        most = THREADS // 4
+        assert taken == [""] * most + [TOO_MANY_HANG] * (THREADS - most)
+        assert await turns_of(shares, "well", "owner-1").take(0) == ""
+
+    asyncio.run(scene())
+
+
+def test_an_owner_has_half_of_that_and_leaves_the_rest_to_others() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        shares = Shares(THREADS, clock)
+        silent = [await hung(shares, clock, f"{number}", "owner-1") for number in range(THREADS // 4)]
+        other = await hung(shares, clock, "other", "owner-2")
+        half = THREADS // 8
+        assert [await turns.take(60) for turns in silent] == [""] * half + [TOO_MANY_HANG] * half
+        assert await other.take(60) == ""
+        assert await turns_of(shares, "well", "owner-1").take(0) == ""
+
+    asyncio.run(scene())
+
+
+def test_what_an_owners_new_topics_hang_with_takes_no_room_from_others() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        shares = Shares(THREADS, clock)
+        other = await hung(shares, clock, "other", "owner-2")
+        for number in range(THREADS // 4):
+            assert await turns_of(shares, f"new-{number}").take(60) == ""
+        clock.now += HANGING_SECONDS
+        assert await turns_of(shares, "new-0").take(60) == TOO_MANY_HANG
+        assert await other.take(60) == ""
+
+    asyncio.run(scene())
+
+
+def test_a_topic_that_takes_a_push_in_time_hangs_no_more() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        turns = await hung(Shares(THREADS, clock), clock, "videos", "owner-1")
+        assert turns.hangs
+        await turns.take(60)
+        turns.give_back(failed=True)
+        assert turns.hangs
+        await turns.take(60)
+        turns.give_back(failed=False)
+        assert not turns.hangs
+
+    asyncio.run(scene())
+
+
+def test_who_stops_waiting_keeps_nothing() -> None:
+    async def scene() -> None:
+        shares = Shares(THREADS)
+        topics = [turns_of(shares, f"{number}") for number in range(THREADS // 4)]
+        for turns in topics:
+            await turns.take(60)
+        gone = asyncio.ensure_future(topics[0].take(60))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        topics[1].give_back(failed=False)
+        assert await topics[0].take(0) == ""
 
     asyncio.run(scene())

@@ -3,17 +3,19 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from threading import Event
+from threading import Event, Semaphore
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
-from bucketwire.gateway.push import Pushes
-from bucketwire.gateway.push_turns import NOT_TAKEN
+from bucketwire.gateway import push_turns
+from bucketwire.gateway.push import THREADS, Pushes
+from bucketwire.gateway.push_turns import NOT_TAKEN, TOO_MANY_HANG
 from bucketwire.metrics import MESSAGES
 from bucketwire.publish.base import Delivered, Outcome, Retry
 from bucketwire.publish.connections import Connections
@@ -22,10 +24,11 @@ from factories import change, message, topic
 
 Publish = Callable[[str, float], Outcome]
 LONG_SECONDS = 60.0
+SOON_SECONDS = 10.0
 
 
 class ScriptedRouter:
-    """Routes a change to the topic that has the name of its key."""
+    """Routes a change to the topic that has the name of its key: `name`, or `owner-name`."""
 
     def __init__(self, before: Callable[[], object]) -> None:
         self.before = before
@@ -34,7 +37,8 @@ class ScriptedRouter:
         self.before()
 
     def topic(self, arn: str) -> Topic:
-        return topic(name=arn.rpartition(":")[2])
+        name = arn.rpartition(":")[2]
+        return msgspec.structs.replace(topic(name=name), owner_id=name.partition("-")[0])
 
     def route_pushed(self, routed: ObjectChange) -> list[tuple[tuple[str, str], Message]]:
         arn = topic(name=routed.key).arn
@@ -145,3 +149,67 @@ def test_while_one_push_tries_a_failing_topic_others_to_it_fail_at_once_and_othe
         asyncio.run(scene(pushes(publish)))
     assert [line["reason"] for line in lines] == ["HTTP 503", NOT_TAKEN, "HTTP 503"]
     assert counted("pushed") == well + 1
+
+
+class Hanging:
+    """Takes what its well topics get; the others get no answer before they are let go."""
+
+    def __init__(self) -> None:
+        self.released = Event()
+        self.under_way = Semaphore(0)
+
+    def publish(self, name: str, _seconds: float) -> Outcome:
+        if name.endswith("-well"):
+            return Delivered()
+        self.under_way.release()
+        self.released.wait(LONG_SECONDS)
+        return Retry("no answer")
+
+    async def until_under_way(self, count: int) -> None:
+        for _ in range(count):
+            assert await asyncio.to_thread(self.under_way.acquire, timeout=LONG_SECONDS)
+
+
+def test_one_owner_whose_topics_all_hang_leaves_threads_to_the_others() -> None:
+    hanging = Hanging()
+
+    async def scene(under_test: Pushes) -> None:
+        stuck = asyncio.ensure_future(under_test.deliver([change(f"bad-{each}") for each in range(THREADS)]))
+        await hanging.until_under_way(THREADS // 4)
+        try:
+            async with asyncio.timeout(SOON_SECONDS):
+                await under_test.deliver([change("good-well")])
+        finally:
+            hanging.released.set()
+            await stuck
+
+    well = counted("pushed")
+    asyncio.run(scene(pushes(hanging.publish)))
+    assert counted("pushed") == well + 1
+
+
+def test_topics_of_many_owners_that_hang_leave_threads_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_turns, "HANGING_SECONDS", 0.0)
+    hanging = Hanging()
+    changes = [change(f"owner{each}-ill") for each in range(THREADS)]
+
+    async def scene(under_test: Pushes) -> None:
+        hanging.released.set()
+        await under_test.deliver(changes)
+        await hanging.until_under_way(THREADS)
+        hanging.released.clear()
+        stuck = asyncio.ensure_future(under_test.deliver(changes))
+        await hanging.until_under_way(THREADS // 4)
+        try:
+            async with asyncio.timeout(SOON_SECONDS):
+                await under_test.deliver([change("good-well")])
+        finally:
+            hanging.released.set()
+            await stuck
+
+    well = counted("pushed")
+    with capture_logs() as lines:
+        asyncio.run(scene(pushes(hanging.publish)))
+    assert counted("pushed") == well + 1
+    refused = [line["reason"] for line in lines].count(TOO_MANY_HANG)
+    assert refused == THREADS - THREADS // 4

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from bucketwire.access.policy import Who
 from bucketwire.errors import InvalidRequest
 from bucketwire.event.change import ObjectChange, Versioning
 from bucketwire.event.compose import Subscription
@@ -26,15 +27,19 @@ from bucketwire.metainfo.supposed import (
     supposed_change,
     supposition,
 )
-from factories import TOPIC_ARN, change, new_object, origin, rule, state, topic
+from factories import TOPIC_ARN, change, new_object, origin, policy_for, rule, state, topic
 
 NOW_NS = 1_763_238_280_123_456_789
 BUCKET = Bucket("bucket-id", "media", "owner-1", "us-east-1", 1)
 
 
 def judged(one: Rule, found: Topic | None, about: ObjectChange, dialect: Dialect = AWS) -> Verdict:
-    (verdict,) = explain([one], lambda _arn: found, about, Installation(dialect, "uuid"))
+    (verdict,) = explain([one], lambda _arn: found, named_anne, about, Installation(dialect, "uuid"))
     return verdict
+
+
+def named_anne(user_id: str) -> Who:
+    return Who("acme", "anne", user_id)
 
 
 def described(**fields: Any) -> ObjectChange:
@@ -110,7 +115,11 @@ def test_an_expiry_is_named_both_ways_for_a_rule_may_use_either() -> None:
     ("found", "reason", "shown"),
     [
         (None, "the topic does not exist", False),
-        (msgspec.structs.replace(topic(), deleted_at_ns=1), "the topic was deleted", False),
+        (
+            msgspec.structs.replace(topic(), deleted_at_ns=1),
+            "the topic was deleted before the change",
+            False,
+        ),
         (topic(""), "the topic has no push-endpoint: messages wait until it has one", True),
     ],
 )
@@ -118,6 +127,26 @@ def test_a_rule_can_match_and_still_deliver_nothing(found: Topic | None, reason:
     verdict = judged(rule(), found, change())
     assert (verdict.matches, verdict.delivers, verdict.reasons) == (True, False, [reason])
     assert (verdict.message is not None) is shown
+
+
+@pytest.mark.parametrize(
+    ("attributes", "open_to_anne"),
+    [
+        ({}, False),
+        ({"Policy": policy_for("arn:aws:iam::acme:user/fred")}, False),
+        ({"Policy": policy_for("arn:aws:iam::acme:user/anne")}, True),
+    ],
+)
+def test_of_anothers_topic_nothing_is_shown_unless_its_policy_opens_it(
+    attributes: dict[str, str], open_to_anne: bool
+) -> None:
+    theirs = topic(OpaqueData="a secret word", **attributes)
+    verdict = judged(rule(), msgspec.structs.replace(theirs, owner_id="owner-2"), change(), CEPH)
+    assert (verdict.matches, verdict.delivers) == (True, open_to_anne)
+    assert (b"a secret word" in msgspec.json.encode(verdict)) is open_to_anne
+    assert (verdict.message is not None) is open_to_anne
+    closed = "the topic is another user's, and no policy opens it to the owner of the bucket"
+    assert verdict.reasons == ([] if open_to_anne else [closed])
 
 
 @pytest.mark.parametrize("operation", Operation)

@@ -7,18 +7,21 @@ from pathlib import Path
 import pytest
 
 from bucketwire.errors import CallError, ConfigError, InvalidRequest
-from bucketwire.event.dialect import AWS, CEPH
+from bucketwire.event.dialect import AWS, CEPH, Dialect
 from bucketwire.metainfo import topic_attributes
 from bucketwire.metainfo.aws_attributes import WORDS_FOR_NOTHING
 from bucketwire.metainfo.topic_attributes import (
     ATTRIBUTES,
+    MAX_SLEEP_SECONDS,
     SCHEMES,
     Attribute,
+    check_order,
     check_policy,
     check_together,
     checked_attributes,
     secrets_among,
 )
+from bucketwire.pipeline.attempt import LONGEST_WAIT_SECONDS
 from factories import topic
 
 PAGE = Path(__file__).parents[3] / "docs" / "topics.md"
@@ -49,6 +52,7 @@ def refused(**attributes: str) -> str:
         ("time_to_live", "0"),
         ("max_retries", "10080"),
         ("retry_sleep_duration", "60"),
+        ("retry_sleep_duration", "3600"),
         ("Policy", '{"Statement":{"Effect":"Deny","Principal":"*","Action":"sns:*","Resource":"*"}}'),
         ("format", "cloudevents"),
         ("ordering", "key"),
@@ -63,6 +67,7 @@ def refused(**attributes: str) -> str:
         ("kafka-ack-level", "none"),
         ("kafka-brokers", "one:9092, two,[::1]:9093"),
         ("mechanism", "SCRAM-SHA-512"),
+        ("oauth-token-endpoint", "https://idp.example/token?tenant=a@b"),
         ("user-name", "alice"),
         ("password", "alice-secret"),
     ],
@@ -96,6 +101,7 @@ def test_what_an_attribute_may_be_is_kept_as_it_was_sent(name: str, text: str) -
         ("time_to_live", "9" * 5000),
         ("max_retries", "many"),
         ("retry_sleep_duration", "٣"),
+        ("retry_sleep_duration", "3601"),
         ("Policy", "{}"),
         ("format", "xml"),
         ("ordering", "strict"),
@@ -113,6 +119,10 @@ def test_what_an_attribute_may_be_is_kept_as_it_was_sent(name: str, text: str) -
         ("kafka-brokers", "one,,two"),
         ("kafka-brokers", "a b"),
         ("mechanism", "plain"),
+        ("oauth-token-endpoint", "ftp://idp.example/token"),
+        ("oauth-token-endpoint", "https://client:secret@idp.example/token"),
+        ("oauth-token-endpoint", "https://secret@idp.example/token"),
+        ("oauth-token-endpoint", "https://@idp.example/token"),
     ],
 )
 def test_a_bad_value_is_refused_with_the_attributes_name_and_is_not_repeated(name: str, text: str) -> None:
@@ -171,6 +181,31 @@ def test_empty_values_and_cephs_word_for_the_default_are_unset() -> None:
 def test_amqp_needs_an_exchange() -> None:
     with pytest.raises(CallError, match="amqp-exchange"):
         check_together({"push-endpoint": "amqp://host"}, AWS)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dialect"),
+    [
+        ({"ordering": "key"}, CEPH),
+        ({"ordering": "key", "persistent": "false"}, CEPH),
+        ({"ordering": "key", "persistent": "False"}, AWS),
+    ],
+)
+def test_order_needs_a_persistent_topic_unless_it_was_so_before(
+    attributes: dict[str, str], dialect: Dialect
+) -> None:
+    with pytest.raises(InvalidRequest, match=r"Reason: ordering: key needs persistent=true") as raised:
+        check_order(attributes, {}, dialect)
+    assert raised.value.code == dialect.bad_topic_code
+    check_order(attributes, attributes, dialect)
+    for without in ({**attributes, "persistent": "true"}, {**attributes, "ordering": "none"}):
+        check_order(without, {}, dialect)
+        with pytest.raises(InvalidRequest):
+            check_order(attributes, without, dialect)
+
+
+def test_nobody_can_ask_for_a_longer_pause_than_there_is() -> None:
+    assert MAX_SLEEP_SECONDS == LONGEST_WAIT_SECONDS
 
 
 def test_a_missing_library_is_told_by_the_name_of_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,8 +46,10 @@ def create(existing: Topic | None, wanted: Topic, who: Who = OWNER, dialect: Dia
     return created_topic(wanted, who, dialect)(existing)
 
 
-def set_to(existing: Topic | None, name: str, value: str, who: Who = OWNER) -> Topic | None:
-    return set_attribute(name, value, who, AWS)(existing)
+def set_to(
+    existing: Topic | None, name: str, value: str, who: Who = OWNER, dialect: Dialect = AWS
+) -> Topic | None:
+    return set_attribute(name, value, who, dialect)(existing)
 
 
 def error_of(call: Any, *given: Any, **named: Any) -> CallError:
@@ -210,6 +212,35 @@ def test_setting_one_attribute_keeps_the_others_and_an_empty_value_unsets_it() -
         assert name not in unset.attributes
 
 
+def test_a_topic_that_is_not_persistent_cannot_be_made_to_want_order() -> None:
+    persistent = topic(ordering="key", persistent="true")
+    for error in (
+        error_of(create, None, topic(ordering="key"), dialect=CEPH),
+        error_of(create, topic(), topic(ordering="key"), dialect=CEPH),
+        error_of(create, None, topic(ordering="key", persistent="false")),
+        error_of(set_to, topic(), "ordering", "key", dialect=CEPH),
+        error_of(set_to, persistent, "persistent", "", dialect=CEPH),
+        error_of(set_to, persistent, "persistent", "false"),
+    ):
+        assert "ordering: key needs persistent=true" in error.message
+    assert create(None, persistent, dialect=CEPH) == persistent
+    assert set_to(topic(persistent="true"), "ordering", "key", dialect=CEPH) is not None
+    assert set_to(topic(), "ordering", "key") is not None
+
+
+def test_a_topic_that_is_so_already_can_still_be_set_and_created_again() -> None:
+    stored = topic(ordering="key")
+    assert set_to(stored, "OpaqueData", "x", dialect=CEPH) == topic(ordering="key", OpaqueData="x")
+    assert create(stored, stored, dialect=CEPH) == stored
+
+
+def test_a_longer_pause_that_is_stored_does_not_hinder_other_settings() -> None:
+    stored = topic(retry_sleep_duration="31622400")
+    changed = set_to(stored, "OpaqueData", "x")
+    assert changed is not None
+    assert changed.attributes["retry_sleep_duration"] == "31622400"
+
+
 def test_tags_are_added_and_removed() -> None:
     existing = msgspec.structs.replace(topic(), tags={"a": "1", "b": "2"})
     changed = tagged({"a": "9", "c": "3"}, OWNER, AWS)(existing)
@@ -255,6 +286,7 @@ def test_a_password_in_the_endpoint_is_never_shown() -> None:
 
 def test_no_secret_is_in_any_view_of_a_topic() -> None:
     attributes = {"password": "hush-1", "user-name": "hush-2", "signing-secret": "hush-3", "odd": "hush-4"}
+    attributes["oauth-token-endpoint"] = "https://client:hush-6@idp/token"
     secret = topic("kafka://u:hush-5@host/", **attributes)
     for shown in (
         shown_attributes(secret),

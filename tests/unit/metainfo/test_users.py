@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from bucketwire.access.policy import Who
 from bucketwire.errors import ConfigError, Conflict, InvalidRequest
 from bucketwire.event.dialect import AWS
 from bucketwire.metabase import open_metabase
-from bucketwire.metainfo.users import create_user, lookup_in
+from bucketwire.metainfo.users import Owners, create_user, lookup_in
 
 
 def test_a_user_is_found_by_its_access_key_until_it_is_removed(tmp_path: Path) -> None:
@@ -18,6 +19,20 @@ def test_a_user_is_found_by_its_access_key_until_it_is_removed(tmp_path: Path) -
     assert (found.user_id, found.display_name, found.secret_key) == (user.id, "alice", key.secret_key)
     metabase.users.remove(user.id)
     assert lookup_in(metabase.users)(key.access_key) is None
+    metabase.close()
+
+
+def test_the_owner_of_a_bucket_is_a_user_or_root_and_nobody_once_it_is_removed(tmp_path: Path) -> None:
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    user, _ = create_user(metabase.users, "alice", "acme")
+    metabase.buckets.create("roots", "root-id", "us-east-1")
+    owners = Owners(metabase.users, metabase.buckets)
+    assert owners.find(user.id) == Who("acme", "alice", user.id)
+    assert owners.find("root-id") == Who("", "root", "root-id")
+    later, _ = create_user(metabase.users, "bob", "")
+    assert owners.find(later.id) == Who("", "bob", later.id)
+    metabase.users.remove(user.id)
+    assert Owners(metabase.users, metabase.buckets).find(user.id) is None
     metabase.close()
 
 
