@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from bucketwire.config import PipelineSettings
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
-from bucketwire.pipeline.job import start_queries
+from bucketwire.pipeline.job import Query, start_queries
 from bucketwire.pipeline.session import close_session, fresh_scratch, open_session
 from factories import new_object, origin, rule, topic
 from services.http_endpoint import HttpEndpoint
@@ -86,17 +85,15 @@ def write(metabase: Metabase) -> Write:
 
 
 @pytest.fixture
-def run_pipeline(
-    spark: SparkSession, settings: PipelineSettings
-) -> Iterator[Callable[..., list[StreamingQuery]]]:
+def run_pipeline(spark: SparkSession, settings: PipelineSettings) -> Iterator[Callable[..., list[Query]]]:
     """Start both queries; they are stopped when the test ends."""
-    started: list[StreamingQuery] = []
+    started: list[Query] = []
 
-    def act(**changed: Any) -> list[StreamingQuery]:
+    def act(**changed: Any) -> list[Query]:
         queries = start_queries(spark, dataclasses.replace(settings, **changed))
         started.extend(queries)
         return queries
 
     yield act
     for query in started:
-        query.stop()
+        query.running.stop()

@@ -18,7 +18,7 @@ from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
 from bucketwire.publish.base import Outcome, Rejected
-from factories import topic
+from factories import policy_for, topic
 from pipeline.conftest import Subscribe, Write
 from services.http_endpoint import HttpEndpoint, Mode
 from wire import until as wait_until
@@ -332,16 +332,22 @@ def test_parked_messages_of_an_unknown_topic_are_buried(
     assert metabase.queue.dead_letters() == 1
 
 
-def test_a_topic_of_another_user_gets_nothing_unless_a_policy_opens_it(
+def test_a_topic_of_another_user_gets_nothing_unless_its_policy_opens_it(
     worker: Worker, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
-    """A rule may be older than the topic that it names."""
-    arn = subscribe(endpoint.url)
-    theirs = metabase.topics.get(arn)
-    assert theirs is not None
-    metabase.topics.put(msgspec.structs.replace(theirs, owner_id="owner-2"))
+    """A rule may be older than the topic that it names, and than the policy."""
+    found = metabase.topics.get(subscribe(endpoint.url))
+    assert found is not None
+    theirs = msgspec.structs.replace(found, owner_id="owner-2")
+    metabase.topics.put(theirs)
     write(1)
     assert SliceDelivery(worker).run(all_changes(metabase)).buried == 1
-    opened = {**theirs.attributes, "Policy": "{}"}
-    metabase.topics.put(msgspec.structs.replace(theirs, owner_id="owner-2", attributes=opened))
-    assert SliceDelivery(worker).run(all_changes(metabase)).delivered == 1
+    for principal, delivered in (("owner-1", 1), ("owner-3", 0)):
+        policy = policy_for(f"arn:aws:iam:::user/{principal}")
+        opened = {**theirs.attributes, "Policy": policy}
+        metabase.topics.put(msgspec.structs.replace(theirs, attributes=opened))
+        delivery = SliceDelivery(worker).run(all_changes(metabase))
+        assert (delivery.delivered, delivery.buried) == (delivered, 1 - delivered)
+    assert {letter.reason for letter in metabase.queue.letters(Letters(), 10)} == {
+        "the topic is another user's, and no policy opens it to the owner of the bucket"
+    }

@@ -14,6 +14,7 @@ from bucketwire.metrics import PUBLISH_CRITICAL
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
+from bucketwire.publish.base import Delivered, Retry
 from pipeline.conftest import Subscribe, Write
 from services.http_endpoint import HttpEndpoint, Mode
 
@@ -199,6 +200,28 @@ def test_an_ordered_topic_gets_its_messages_in_the_order_of_their_commits_throug
     waiting = [parked.message.key for parked in metabase.queue.pending(arn, after=0, limit=10)]
     keys = [event.decoded["Records"][0]["s3"]["object"]["key"] for event in endpoint.events()]
     assert (keys, waiting) == ([f"videos/{number}" for number in range(6)], [])
+
+
+def test_what_fails_of_an_ordered_topic_for_several_reasons_waits_in_the_order_of_the_commits(
+    worker: Worker,
+    metabase: Metabase,
+    endpoint: HttpEndpoint,
+    subscribe: Subscribe,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arn = subscribe(endpoint.url, ordering="key")
+    found = metabase.topics.get(arn)
+    assert found is not None
+    behind = Retry("an earlier message about the same key was not taken")
+    outcomes = [Retry("HTTP 503"), behind, Delivered(), Retry("HTTP 429"), behind]
+    monkeypatch.setattr(worker.publishers.get(found), "publish", lambda *_: outcomes)
+    write(5)
+    deliver(worker, metabase)
+    waiting = metabase.queue.take(arn, time.time_ns(), 10)
+    assert [parked.message.key for parked in waiting] == [f"videos/{number}" for number in (0, 1, 3, 4)]
+    assert {parked.reason for parked in waiting} == {"HTTP 503"}
+    assert metabase.queue.unhealthy()[arn].reason == "HTTP 503"
 
 
 def test_no_topic_is_drained_twice_at_once_and_none_is_claimed_without_a_thread(

@@ -1,22 +1,27 @@
 """The pipeline on a real local Spark: changes in, messages at an HTTP endpoint."""
 
+import os
 import shutil
+import signal
 import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pyspark.sql.streaming.query import StreamingQuery
+import pytest
 
 from bucketwire.config import CONSUMER, PipelineSettings
+from bucketwire.errors import Unavailable
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import TopicHealth
-from bucketwire.pipeline.job import stop_queries
+from bucketwire.pipeline.job import Query, stop_queries
+from bucketwire.pipeline.pace import QUICK_SECONDS
 from pipeline.conftest import Subscribe, Write
 from services.http_endpoint import HttpEndpoint, Mode, Received
+from wire import command_line, descendants
 
-Run = Callable[..., list[StreamingQuery]]
+Run = Callable[..., list[Query]]
 PATIENCE_SECONDS = 60
 
 
@@ -157,9 +162,9 @@ def test_a_failing_metabase_ends_the_query_and_loses_nothing(
         connection.execute("ALTER TABLE parked RENAME TO parked_away")
     deliver, redeliver = run_pipeline()
     write(3)
-    until(lambda: not deliver.isActive)
+    until(lambda: not deliver.running.isActive)
     assert metabase.cursors.load(CONSUMER) in {None, before}
-    redeliver.stop()
+    redeliver.running.stop()
     with sqlite3.connect(queue) as connection:
         connection.execute("ALTER TABLE parked_away RENAME TO parked")
     connection.close()
@@ -185,6 +190,38 @@ def test_without_its_checkpoint_a_restart_goes_on_where_it_was(
     assert len(set(ids(endpoint.events()))) == 4
 
 
+def test_a_query_whose_source_was_killed_is_started_anew_in_the_same_session(
+    run_pipeline: Run, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
+) -> None:
+    subscribe(endpoint.url)
+    queries = run_pipeline()
+    write(2)
+    endpoint.wait_for(2, PATIENCE_SECONDS)
+    until(lambda: not any("Initializing" in query.running.status["message"] for query in queries))
+    _kill_sources()
+    until(lambda: all(query.running.exception() for query in queries))
+    for query in queries:
+        query.revive()
+    write(2, first=2)
+    endpoint.wait_for(4, PATIENCE_SECONDS)
+    assert keys(endpoint.events()) == names(4)
+
+
+def test_a_query_that_dies_again_soon_ends_the_pipeline(run_pipeline: Run) -> None:
+    deliver, _ = run_pipeline()
+    deliver.running.stop()
+    deliver.revive()
+    deliver.running.stop()
+    with pytest.raises(Unavailable, match=r"deliver-\d+ has ended: without an error"):
+        deliver.revive()
+
+
+def _kill_sources() -> None:
+    for pid in descendants(os.getpid()):
+        if "python_streaming_source_runner" in command_line(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
 def test_an_endpoint_that_answers_late_gets_each_message_once(
     run_pipeline: Run, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
@@ -200,6 +237,7 @@ def test_an_endpoint_that_answers_late_gets_each_message_once(
     until(lambda: not parked(metabase))
     assert (len(endpoint.events()), endpoint.attempts) == (6, 6)
     endpoint.mode = Mode.OK
+    time.sleep(QUICK_SECONDS)
     write(1, first=6)
     until(lambda: arn not in metabase.queue.unhealthy())
 

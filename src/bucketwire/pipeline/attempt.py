@@ -17,9 +17,11 @@ from bucketwire.event.topic import Topic
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.metrics import count_messages
 from bucketwire.pipeline.outcomes import log, sort_outcomes
+from bucketwire.pipeline.pace import slow_health
+from bucketwire.pipeline.publishing import Publish
 from bucketwire.pipeline.worker import MOST_LATE, Worker
 from bucketwire.publish.backoff import RetryPolicy, policy_of
-from bucketwire.publish.base import Outcome, Publisher, Retry
+from bucketwire.publish.base import Outcome, Retry
 
 LONGEST_WAIT_SECONDS = 3_600.0
 CLAIM_SECONDS = 1.0
@@ -29,9 +31,7 @@ CLAIM_SECONDS = 1.0
 class Attempt:
     """A call under way."""
 
-    def __init__(
-        self, worker: Worker, topic: Topic, publisher: Publisher, messages: Sequence[Message]
-    ) -> None:
+    def __init__(self, worker: Worker, topic: Topic, publish: Publish, messages: Sequence[Message]) -> None:
         self._worker = worker
         self._queue = worker.metabase.queue
         self._topic = topic
@@ -40,9 +40,7 @@ class Attempt:
         self._longest_seconds = (
             settings.retry_deadline_seconds if len(worker.late) < MOST_LATE else settings.deadline_seconds
         )
-        self._call: Future[list[Outcome]] = worker.attempts.submit(
-            publisher.publish, messages, self._longest_seconds
-        )
+        self._call: Future[list[Outcome]] = worker.attempts.submit(publish, messages, self._longest_seconds)
 
     def outcomes(self, seconds: float) -> list[Outcome] | None:
         """What became of the messages; None when that is not known in time."""
@@ -85,7 +83,7 @@ class Attempt:
         count_messages("delivered", len(found.delivered))
         failed = found.failure(ordered=self._topic.ordered)
         self._queue.report(
-            TopicHealth(self._topic.arn, 1, 0, "answers slowly")
+            slow_health(self._topic.arn)
             if failed is None
             else first_failure(self._topic, failed, self._policy)
         )

@@ -5,9 +5,10 @@
                      delivered | parked (try later) | buried (never), durable before the slice ends
 
 A batch waits for no topic longer than its deadline and a pace that a working destination keeps: what is over
-is parked. A topic that does not take a single message is unhealthy; as long as it is, its new messages are
-parked behind the others and it is left alone. When the metabase fails, the task fails, and after some more
-tries the batch: the position stays. What was delivered by then is noted, and not repeated.
+is parked. A topic that does not take a single message is unhealthy, and one that is slow again and again; as
+long as it is, its new messages are parked behind the others and it is left alone. When the metabase fails,
+the task fails, and after some more tries the batch: the position stays. What was delivered by then is noted,
+and not repeated.
 """
 
 import time
@@ -20,7 +21,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from bucketwire.config import PipelineSettings
-from bucketwire.errors import ConfigError, Unavailable
+from bucketwire.errors import Unavailable
 from bucketwire.event.change import decode_change
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
@@ -30,28 +31,28 @@ from bucketwire.metabase.values import TopicHealth
 from bucketwire.metainfo.routing import Address
 from bucketwire.pipeline.attempt import Attempt, due_ns, first_failure
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
+from bucketwire.pipeline.pace import PACE_SECONDS, SLOW_CALLS, Wait, slow_health
 from bucketwire.pipeline.patience import pause_after
+from bucketwire.pipeline.publishing import Publish, publishing
 from bucketwire.pipeline.worker import Worker, open_worker
 from bucketwire.publish.backoff import RetryPolicy, policy_of
-from bucketwire.publish.base import Publisher, Retry
 
 MESSAGES_AT_ONCE = 1_000
 """Messages held in memory before they are published."""
 MESSAGES_A_CALL = 500
-PACE_SECONDS = 0.0005
-"""A message's share of time, in a large batch: a destination that takes longer is served by the retries."""
 
 Batches = Iterator[pa.RecordBatch]
 SUMMARY = "delivered long, parked long, buried long"
 
 
 def delivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
-    """The function for mapInArrow. It carries settings only."""
-    json_logs = logs_json()
+    """The function for mapInArrow. It carries settings, and the time when the query was started."""
+    json_logs, started_ns = logs_json(), time.time_ns()
 
     def deliver(batches: Batches) -> Batches:
         try:
             worker = open_worker(settings, json_logs=json_logs)
+            worker.receipts.outdate(started_ns)
             if _is_repeated():
                 worker.receipts.read()
             yield summary(SliceDelivery(worker).run(_changes(batches)))
@@ -147,49 +148,59 @@ class SliceDelivery:
 
     def _must_queue(self, topic: Topic) -> bool:
         """Whether others wait that must go out first."""
-        return topic.ordered and bool(self._queue.pending(topic.arn, after=0, limit=1))
+        return topic.ordered and self._queue.has_parked(topic.arn)
 
     def _publish(self, topic: Topic, messages: list[Message]) -> Tally:
         """Publish in calls of bounded size, as long as the topic keeps up; park the rest."""
-        try:
-            publisher = self._worker.publishers.get(topic)
-        except ConfigError as error:  # the owner or the operator can mend it
-            self._queue.report(first_failure(topic, Retry(str(error)), RetryPolicy()))
-            return self._park_behind(messages, str(error))
+        publish = publishing(self._worker.publishers, topic)
         started = time.monotonic()
         tally = Tally()
         for first in range(0, len(messages), MESSAGES_A_CALL):
-            found, keeps_up = self._try(topic, publisher, messages[first : first + MESSAGES_A_CALL])
+            found, keeps_up = self._try(topic, publish, messages[first : first + MESSAGES_A_CALL])
             tally += found
             if not keeps_up or self._is_slow(time.monotonic() - started, tally.delivered):
                 self._slow.add(topic.arn)
                 return tally + self._park_behind(messages[first + MESSAGES_A_CALL :])
         return tally
 
-    def _try(self, topic: Topic, publisher: Publisher, call: list[Message]) -> tuple[Tally, bool]:
+    def _try(self, topic: Topic, publish: Publish, call: list[Message]) -> tuple[Tally, bool]:
         """What became of the messages, and whether more may follow them at once."""
-        attempt = Attempt(self._worker, topic, publisher, call)
+        waiting = Wait()
+        attempt = Attempt(self._worker, topic, publish, call)
         outcomes = attempt.outcomes(self._deadline_seconds + len(call) * PACE_SECONDS)
         if outcomes is None:
             attempt.let_go(f"no answer within {self._deadline_seconds:g} s")
             return Tally(parked=len(call)), False
+        slow = waiting.is_slow(len(call), self._deadline_seconds)
         found = sort_outcomes(call, outcomes, time.time_ns())
         failed = found.failure(ordered=topic.ordered)
         policy = policy_of(topic, self._worker.retry_policy)
-        self._write_down(found, policy, in_order=failed is not None)
+        self._write_down(topic, found, policy, failed=failed is not None)
         self._worker.receipts.note(found.delivered)
         if failed is not None:
             log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
             self._queue.report(first_failure(topic, failed, policy))
-        return found.tally(), failed is None
+        return found.tally(), failed is None and not self._falls_behind(topic, slow=slow)
+
+    def _falls_behind(self, topic: Topic, *, slow: bool) -> bool:
+        """Whether it was slow so often that it is left to the retries: each batch would wait for it."""
+        before = self._worker.slow_calls.pop(topic.arn, 0)
+        if not slow:
+            return False
+        if before + 1 < SLOW_CALLS:
+            self._worker.slow_calls[topic.arn] = before + 1
+            return False
+        log.warning("topic_slow", topic=topic.arn)
+        self._queue.report(slow_health(topic.arn, time.time_ns()))
+        return True
 
     def _is_slow(self, seconds: float, delivered: int) -> bool:
         return seconds > self._deadline_seconds + delivered * PACE_SECONDS
 
-    def _write_down(self, found: Sorted, policy: RetryPolicy, *, in_order: bool) -> None:
-        """Park and bury. `in_order`: when to try again is for the topic's health to say, not for each."""
-        for retry, messages in found.retries.items():
-            due_at_ns = 0 if in_order else due_ns(policy, 1, retry)
+    def _write_down(self, topic: Topic, found: Sorted, policy: RetryPolicy, *, failed: bool) -> None:
+        """Park and bury. `failed`: when to try again is for the topic's health to say, not for each."""
+        for retry, messages in found.together(ordered=topic.ordered):
+            due_at_ns = 0 if failed else due_ns(policy, 1, retry)
             self._queue.park(messages, due_at_ns=due_at_ns, attempts=1, reason=retry.reason)
         for reason, messages in found.rejected.items():
             self._queue.bury(messages, reason)

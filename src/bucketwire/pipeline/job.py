@@ -4,16 +4,18 @@
     due     -> redeliver     what was parked, when its time has come
 
 The queries run before the lease is theirs, with nothing to do: a pipeline that stands by is as warm as the
-one at work. It ends with an error when a query dies: whoever started it starts it anew, and it goes on at the
-cursor.
+one at work. A query that dies is started anew, and goes on at the cursor; when one dies again soon, or has
+lost its folder, the pipeline ends with an error, and whoever started it starts it anew.
 """
 
 import dataclasses
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from threading import Event
 
@@ -30,11 +32,13 @@ from bucketwire.pipeline.deliver import SUMMARY, delivering
 from bucketwire.pipeline.lease import Lease, new_holder
 from bucketwire.pipeline.redeliver import DueSource, redelivering
 from bucketwire.pipeline.scratch import claim_scratch
-from bucketwire.pipeline.session import end_session, open_session
+from bucketwire.pipeline.session import end_session, has_scratch, open_session
 from bucketwire.pipeline.source import ChangesSource, reader_options
 from bucketwire.pipeline.stopping import ask_stop
 
 LOOK_EVERY_SECONDS = 0.25
+STEADY_SECONDS = 10.0
+"""A query that has run for so long may be started anew; one that dies sooner would only do so again."""
 FINISH_WITHIN_SECONDS = 1.5
 
 log = get_logger("pipeline")
@@ -56,9 +60,9 @@ def run(settings: PipelineSettings) -> None:
     session = open_session(settings)
     try:
         queries = start_queries(session, settings)
-        if lease.wait(stopping, partial(_check, queries)):
+        if lease.wait(stopping, partial(_check, queries, settings)):
             log.info("pipeline_started", master=settings.master)
-            _watch(queries, stopping, lease)
+            _watch(queries, stopping, lease, settings)
             finish_batches(queries, settings)
     finally:
         end_session(session)
@@ -74,25 +78,52 @@ def _check_cursor(metabase: Metabase) -> None:
         metabase.changes.head(cursor, 1)
 
 
-def start_queries(session: SparkSession, settings: PipelineSettings) -> list[StreamingQuery]:
+@dataclass(slots=True)
+class Query:
+    """A query, and how to start it anew."""
+
+    start: Callable[[], StreamingQuery]
+    running: StreamingQuery
+    started_at: float = -inf
+    """When it was last started anew."""
+
+    def revive(self) -> None:
+        """Start it anew if it has died; raises `Unavailable` when that has not helped for long."""
+        if (cause := _cause_of_death(self.running)) is None:
+            return
+        if time.monotonic() - self.started_at < STEADY_SECONDS:
+            raise Unavailable(f"the query {self.running.name} has ended: {cause}")
+        log.warning("query_started_anew", query=self.running.name, reason=cause)
+        self.started_at = time.monotonic()
+        self.running = self.start()
+
+
+def start_queries(session: SparkSession, settings: PipelineSettings) -> list[Query]:
     """Start both queries, with fresh checkpoints: the cursor in the metabase says where to begin."""
-    changes = _read(session, ChangesSource, settings).mapInArrow(delivering(settings), SUMMARY)
-    due = _read(session, DueSource, settings).mapInArrow(redelivering(settings), SUMMARY)
-    return [_start(changes, "deliver", settings), _start(due, "redeliver", settings)]
+
+    def deliver() -> StreamingQuery:
+        changes = _read(session, ChangesSource, settings)
+        return _start(changes.mapInArrow(delivering(settings), SUMMARY), "deliver", settings)
+
+    def redeliver() -> StreamingQuery:
+        due = _read(session, DueSource, settings)
+        return _start(due.mapInArrow(redelivering(settings), SUMMARY), "redeliver", settings)
+
+    return [Query(start, start()) for start in (deliver, redeliver)]
 
 
-def stop_queries(queries: Sequence[StreamingQuery], settings: PipelineSettings) -> None:
+def stop_queries(queries: Sequence[Query], settings: PipelineSettings) -> None:
     """Let the batches under way end, then stop, and leave the session as it was."""
     finish_batches(queries, settings)
     for query in queries:
-        query.stop()
+        query.running.stop()
 
 
-def finish_batches(queries: Sequence[StreamingQuery], settings: PipelineSettings) -> None:
+def finish_batches(queries: Sequence[Query], settings: PipelineSettings) -> None:
     """Ask for no more batches, and wait a while for those under way."""
     ask_stop(settings)
     ends = time.monotonic() + FINISH_WITHIN_SECONDS
-    while any(_is_busy(query) for query in queries) and time.monotonic() < ends:
+    while any(_is_busy(query.running) for query in queries) and time.monotonic() < ends:
         time.sleep(0.05)
 
 
@@ -120,25 +151,28 @@ def checkpoint(settings: PipelineSettings, name: str) -> Path:
     return settings.scratch.absolute() / "spark" / f"{name}-{time.time_ns()}"
 
 
-def _watch(queries: Sequence[StreamingQuery], stopping: Event, lease: Lease) -> None:
+def _watch(queries: Sequence[Query], stopping: Event, lease: Lease, settings: PipelineSettings) -> None:
     parent = os.getppid()
     while not stopping.wait(LOOK_EVERY_SECONDS) and os.getppid() == parent:
         if lease.is_lost():
             raise Unavailable("another pipeline has taken over")
-        _check(queries)
+        _check(queries, settings)
 
 
-def _check(queries: Sequence[StreamingQuery]) -> None:
-    """Raise `Unavailable` if one of them has ended."""
+def _check(queries: Sequence[Query], settings: PipelineSettings) -> None:
+    """Raise `Unavailable` if one of them has ended and cannot be started anew."""
+    if not has_scratch(settings):
+        raise Unavailable("the folder for Spark's files is gone")
     for query in queries:
-        # A query whose thread dies in its own cleaning up stays active for ever.
-        if not query.isActive or query.exception() is not None:
-            raise Unavailable(f"the query {query.name} has ended: {_cause(query)}")
+        query.revive()
 
 
-def _cause(query: StreamingQuery) -> str:
+def _cause_of_death(query: StreamingQuery) -> str | None:
+    """None while it lives."""
     error = query.exception()
-    return "without an error" if error is None else str(error).splitlines()[0]
+    if error is not None:  # a query whose thread dies in its own cleaning up stays active for ever
+        return str(error).splitlines()[0]
+    return None if query.isActive else "without an error"
 
 
 def _is_busy(query: StreamingQuery) -> bool:

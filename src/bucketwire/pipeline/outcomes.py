@@ -1,7 +1,7 @@
 """What became of messages, counted: for a log line, for the metrics, for Spark."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bucketwire.event.message import Message
@@ -42,6 +42,8 @@ class Sorted:
     delivered: list[Message]
     retries: dict[Retry, list[Message]]
     rejected: dict[str, list[Message]]
+    waiting: list[Message]
+    """Those of `retries`, in the order of the call."""
 
     def failure(self, *, ordered: bool) -> Retry | None:
         """Why the destination is left alone for a while: nothing got through, and something may later.
@@ -50,20 +52,26 @@ class Sorted:
         """
         return None if self.delivered and not ordered else next(iter(self.retries), None)
 
+    def together(self, *, ordered: bool) -> list[tuple[Retry, list[Message]]]:
+        """What is parked at once: by reason, or in the order of the call, where it matters, for the first."""
+        groups = list(self.retries.items())
+        return [(groups[0][0], self.waiting)] if ordered and groups else groups
+
     def tally(self) -> Tally:
         """Their numbers."""
-        return Tally(len(self.delivered), _size(self.retries.values()), _size(self.rejected.values()))
+        return Tally(len(self.delivered), len(self.waiting), sum(map(len, self.rejected.values())))
 
 
 def sort_outcomes(messages: Sequence[Message], outcomes: Sequence[Outcome], now_ns: int) -> Sorted:
     """Messages by outcome; those delivered are observed, those rejected are logged."""
-    found = Sorted([], defaultdict(list), defaultdict(list))
+    found = Sorted([], defaultdict(list), defaultdict(list), [])
     for message, outcome in zip(messages, outcomes, strict=True):
         match outcome:
             case Delivered():
                 found.delivered.append(message)
             case Retry():
                 found.retries[outcome].append(message)
+                found.waiting.append(message)
             case Rejected(reason):
                 found.rejected[reason].append(message)
                 log_burial(message, reason)
@@ -74,7 +82,3 @@ def sort_outcomes(messages: Sequence[Message], outcomes: Sequence[Outcome], now_
 def log_burial(message: Message, reason: str) -> None:
     """One line for a message that became a dead letter."""
     log.warning("message_rejected", topic=message.topic_arn, event_id=message.event_id, reason=reason)
-
-
-def _size(groups: Iterable[list[Message]]) -> int:
-    return sum(len(group) for group in groups)

@@ -1,7 +1,8 @@
 """Event ids of delivered messages, noted beside the batches: they make repetitions rare.
 
-    note    after each call of a publisher: appended to a file that all workers of this machine share
-    has     after a start or a takeover: whether a message of the batch that is repeated was delivered before
+    note      after each call of a publisher: appended to a file that all workers of this machine share
+    has       after a start or a takeover: whether a message of a repeated batch was delivered before
+    outdate   what was read before a query was started anew is not enough
 
 The cursor says what is done, but a batch late: what was delivered in the batch under way when a process is
 killed would go out again. Nothing is promised here: a file may be lost, with the machine, or on another one,
@@ -44,6 +45,11 @@ class Receipts:
             log.warning("receipts_not_read", reason=str(error))
             ids = []
         self._known = frozenset(ids)
+
+    def outdate(self, before_ns: int) -> None:
+        """Read again, at the next message, if that was last done before then."""
+        if self._read_at_ns < before_ns:
+            self._read_at_ns = 0
 
     def has(self, message: Message) -> bool:
         """Whether the message was noted when the notes were read: at the first message, or since."""

@@ -4,8 +4,8 @@
 
 Nothing is taken from the queue before its outcome is settled, so a crash repeats and never loses. An
 unhealthy topic is probed with one message; when that gets through, the rest follows. A topic that hangs
-holds up nobody else, and one that is slow gets its messages from here only, until it is quicker. The number
-that goes out at once grows as long as all get through and falls to what did.
+holds up nobody else, and one that is slow gets its messages from here only, until it is quick again. The
+number that goes out at once grows as long as all get through and falls to what did.
 """
 
 import random
@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from bucketwire.config import PipelineSettings
-from bucketwire.errors import ConfigError, Unavailable
+from bucketwire.errors import Unavailable
 from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -28,13 +28,15 @@ from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.attempt import due_ns
 from bucketwire.pipeline.deliver import Batches, summary
 from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
+from bucketwire.pipeline.pace import Wait, is_quick_again, slow_at_ns, slow_health
 from bucketwire.pipeline.patience import patiently, pause_after
+from bucketwire.pipeline.publishing import Publish, always, publishing
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options
 from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.turn import Turn
 from bucketwire.pipeline.worker import DRAIN_THREADS, Worker, open_worker
 from bucketwire.publish.backoff import is_critical, policy_of
-from bucketwire.publish.base import Delivered, Outcome, Publisher, Rejected, Retry
+from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 
 WAIT_SECONDS = 0.5
 TICK_SECONDS = 0.05
@@ -200,7 +202,8 @@ class TopicDrain:
         self._publish = self._publishing()
         self._ordered = self._topic is not None and self._topic.ordered
         """Whether messages stay in their places: one that fails holds up those behind it."""
-        self._slow = False
+        self._slow_at_ns = slow_at_ns(health)
+        """When an answer last came slowly; 0 is never."""
 
     def claim(self) -> None:
         """Keep others off the topic for as long as an attempt may take. Its last failure stays to be read."""
@@ -221,10 +224,10 @@ class TopicDrain:
                 break
             limit = min(2 * limit, MOST_MESSAGES) if not found.parked else max(1, found.delivered)
             if time.monotonic() > ends:
-                self._report(1, 0, "")
+                self._report_answers(failures=1)
                 break
         else:
-            self._report(int(self._slow), 0, "answers slowly")
+            self._report_answers(failures=0)
         tally.count()
         if tally.messages:
             log.info(
@@ -235,11 +238,10 @@ class TopicDrain:
     def _try(self, parked: Sequence[Parked]) -> tuple[Tally, Retry | None]:
         """What became of them, and why the destination is taken for down if it is."""
         messages = [each.message for each in parked]
-        started = time.monotonic()
+        waiting = Wait()
         outcomes = self._publish(messages, self._worker.settings.retry_deadline_seconds)
-        # A destination that needs longer than a batch waits would get each message twice: once in vain.
-        # It stays with the queue until it is quicker.
-        self._slow = time.monotonic() - started > self._worker.settings.deadline_seconds / 2
+        if waiting.is_slow(len(messages), self._worker.settings.deadline_seconds):
+            self._slow_at_ns = time.time_ns()
         found = sort_outcomes(messages, outcomes, time.time_ns())
         self._queue.settle(self._settlement(parked, outcomes))
         if found.delivered:
@@ -290,19 +292,18 @@ class TopicDrain:
     def _due_ns(self, attempts: int, retry: Retry) -> int:
         return due_ns(self._policy, attempts, retry, random.random())  # noqa: S311 - it guards nothing
 
+    def _report_answers(self, *, failures: int) -> None:
+        """It takes messages. One that was slow lately stays here: a batch would wait for it, or in vain."""
+        if is_quick_again(self._slow_at_ns):
+            self._report(failures, 0, "")
+        else:
+            self._queue.report(slow_health(self._arn, self._slow_at_ns))
+
     def _report(self, failures: int, retry_at_ns: int, reason: str) -> None:
         self._queue.report(TopicHealth(self._arn, failures, retry_at_ns, reason))
 
-    def _publishing(self) -> Callable[[Sequence[Any], float], list[Outcome]]:
+    def _publishing(self) -> Publish:
         """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""
         if self._topic is None:
-            return _always(Rejected("the topic does not exist"))
-        try:
-            publisher: Publisher = self._worker.drain_publishers.get(self._topic)
-        except ConfigError as error:  # the owner or the operator can mend it
-            return _always(Retry(str(error)))
-        return publisher.publish
-
-
-def _always(outcome: Outcome) -> Callable[[Sequence[Any], float], list[Outcome]]:
-    return lambda messages, _: [outcome] * len(messages)
+            return always(Rejected("the topic does not exist"))
+        return publishing(self._worker.drain_publishers, self._topic)

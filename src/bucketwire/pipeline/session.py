@@ -63,12 +63,21 @@ def archive_path() -> Path:
     return Path(sys.prefix) / "share" / "bucketwire" / name
 
 
+def has_scratch(settings: PipelineSettings) -> bool:
+    """Whether the folder for Spark's files is still there: no query lives long without it."""
+    return _scratch(settings).is_dir()
+
+
 def fresh_scratch(settings: PipelineSettings) -> Path:
     """An empty folder for Spark's files: what a former run left there is removed."""
-    scratch = settings.scratch.absolute() / "spark"
+    scratch = _scratch(settings)
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     return scratch
+
+
+def _scratch(settings: PipelineSettings) -> Path:
+    return settings.scratch.absolute() / "spark"
 
 
 def _worker_environment(settings: PipelineSettings) -> dict[str, str]:

@@ -33,11 +33,12 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.errors import Unavailable
+from bucketwire.event.change import decode_change
 from bucketwire.log import configure_logging, get_logger
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase, Topics
+from bucketwire.metabase.base import Changes, Metabase, Topics
 from bucketwire.metabase.values import Offset, Slice
-from bucketwire.metainfo.all_topics import all_topics
+from bucketwire.metainfo.all_topics import ChosenTopics
 from bucketwire.pipeline.cursor import CursorKeeper
 from bucketwire.pipeline.patience import patiently, pause_after
 from bucketwire.pipeline.stopping import stop_asked
@@ -157,7 +158,7 @@ class Planner:
         self._metabase = metabase
         self._cursor = CursorKeeper(metabase.cursors, metabase.changes, settings.holder)
         self._cursor.start()
-        self._ordered = OrderedTopics(metabase.topics)
+        self._ordered = OrderedTopics(metabase.topics, metabase.changes)
         self._turn = Turn(metabase.cursors, settings.holder)
         self._begun_at: Offset = NOT_BEGUN
         self._planned: tuple[Offset, int] = ("", 1)
@@ -206,7 +207,7 @@ class Planner:
         if start == end:
             return [Slice(start, end)]
         planned_end, count = self._planned
-        one = planned_end != end or self._ordered.any()
+        one = planned_end != end or self._ordered.any(start)
         return self._metabase.changes.split(start, end, 1 if one else count)
 
     def close(self) -> None:
@@ -216,20 +217,31 @@ class Planner:
 
 
 class OrderedTopics:
-    """Knows whether any topic wants its messages in order: then a batch is one slice, as two go at once."""
+    """Knows whether any topic wants its messages in order: then a batch is one slice, as two go at once.
 
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self._version: int | None = None
-        self._any = False
+    A deleted topic still gets what was committed before. It counts until the stream has passed its end.
+    """
 
-    def any(self) -> bool:
-        """Whether there is one."""
-        version = self._topics.version()
-        if version != self._version:
-            self._any = any(topic.ordered for topic in all_topics(self._topics))
-            self._version = version
-        return self._any
+    def __init__(self, topics: Topics, changes: Changes) -> None:
+        self._ordered = ChosenTopics(topics, lambda topic: topic.ordered)
+        self._changes = changes
+        self._passed_ns = 0
+
+    def any(self, start: Offset) -> bool:
+        """Whether there is one for what lies behind `start`, where something does."""
+        ends = [topic.deleted_at_ns for topic in self._ordered.look().values()]
+        deleted = [end for end in ends if end is not None]
+        if len(deleted) < len(ends):
+            return True
+        last_ns = max(deleted, default=0)
+        if last_ns > self._passed_ns:
+            self._passed_ns = self._committed_ns(start)
+        return last_ns > self._passed_ns
+
+    def _committed_ns(self, start: Offset) -> int:
+        """When the first change behind `start` was committed: none behind it is older."""
+        first = next(self._changes.read(Slice(start, self._changes.head(start, 1))))
+        return decode_change(first).committed_at_ns
 
 
 def reader_options(settings: PipelineSettings, *, json_logs: bool) -> dict[str, str]:

@@ -52,6 +52,8 @@ class Worker:
     receipts: Receipts
     late: set[Future[Any]] = field(default_factory=set)
     """Calls that no batch waits for any more: their publishers must stay open."""
+    slow_calls: dict[str, int] = field(default_factory=dict)
+    """How many calls in a row were slow, of topics whose last one was."""
     drains: dict[Future[Any], str] = field(default_factory=dict)
     """Those under way with their topics, also of earlier tasks: their publishers must stay open."""
 
@@ -90,7 +92,13 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
     return Worker(
         settings=settings,
         metabase=metabase,
-        router=Router(metabase.rules, metabase.topics, _installation(settings, metabase)),
+        router=Router(
+            metabase.rules,
+            metabase.topics,
+            metabase.users,
+            metabase.buckets,
+            _installation(settings, metabase),
+        ),
         publishers=Publishers(open_publisher, connections),
         threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
         attempts=ThreadPoolExecutor(ATTEMPT_THREADS, thread_name_prefix="attempt"),

@@ -149,15 +149,15 @@ def _trust(request: pycurl.Curl, peer: Peer) -> None:
         request.setopt(pycurl.SSL_VERIFYHOST, 0)
         return
     if peer.ca_location is not None:
-        request.setopt(pycurl.CAINFO, peer.ca_location)
+        request.setopt(pycurl.CAINFO, os.fsencode(peer.ca_location))  # as a text it may only have ASCII
         request.unsetopt(pycurl.CAPATH)
         request.setopt(_CA_CACHE_TIMEOUT, 0)  # a file that was mended counts for the next connection
         return
     paths = ssl.get_default_verify_paths()
     if paths.cafile:
-        request.setopt(pycurl.CAINFO, paths.cafile)
+        request.setopt(pycurl.CAINFO, os.fsencode(paths.cafile))
     if paths.capath:
-        request.setopt(pycurl.CAPATH, paths.capath)
+        request.setopt(pycurl.CAPATH, os.fsencode(paths.capath))
 
 
 def _throw_away(_: bytes) -> None:

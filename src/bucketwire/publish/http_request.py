@@ -100,7 +100,7 @@ def header_value(text: str) -> str:
 def _checked(topic: Topic, attribute: str, read: Callable[[str], T]) -> T:
     try:
         return read(topic.attributes.get(attribute, ""))
-    except ValueError as problem:  # not chained: some of them show the value
+    except (OSError, ValueError) as problem:  # not chained: some of them show the value
         reason = _REASONS.get(attribute) or f"is not valid: {problem}"
     raise ConfigError(f"{attribute} of topic {topic.name} {reason}")
 

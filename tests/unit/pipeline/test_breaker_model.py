@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import DeadLetter, Letters, Parked, Slice, TopicHealth
-from bucketwire.pipeline import attempt, deliver, redeliver
+from bucketwire.pipeline import attempt, deliver, pace, redeliver
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import TopicDrain
 from bucketwire.pipeline.worker import Worker, make_worker
@@ -38,7 +39,8 @@ LIMITS: list[dict[str, str]] = [
     {"max_retries": "3"},
     {"retry_sleep_duration": "3"},
 ]
-MODES = ["up", "down", "slow", "half", "relapse", "refuse"]
+MODES = ["up", "down", "late", "slow", "half", "relapse", "refuse"]
+SECONDS_OF_A_CALL = {"late": 3.0, "slow": 0.2}
 CRITICAL_FAILURES = 5
 FAILED_CALLS_BEFORE_ALARM = CRITICAL_FAILURES - 1
 """One failure may be a slow answer."""
@@ -59,6 +61,9 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
+    def process_time(self) -> float:
+        return 0.0
+
 
 @dataclass
 class Scripted:
@@ -78,8 +83,7 @@ class Scripted:
         refused: Outcome = Rejected("HTTP 410") if self.mode == "refuse" else Retry("HTTP 503")
         if self.mode == "relapse":
             self.mode = "down"
-        if self.mode == "slow":
-            self.clock.now += 3
+        self.clock.now += SECONDS_OF_A_CALL.get(self.mode, 0.0)
         return [Delivered()] * taken + [refused] * (len(messages) - taken)
 
     def _takes(self, messages: int) -> int:
@@ -108,7 +112,8 @@ class BreakerMachine(RuleBasedStateMachine):
         self.rig, self.queue, self.clock = rig, rig.metabase.queue, rig.clock
         self.written: set[str] = set()
         self.refused_once = False
-        self.failures = self.alarms_of_outage = self.alarms_seen = 0
+        self.failures = self.alarms_of_outage = self.alarms_seen = self.slow_calls = 0
+        self.slow_at = -inf
 
     @initialize(limits=st.sampled_from(LIMITS))
     def subscribe(self, limits: dict[str, str]) -> None:
@@ -144,6 +149,16 @@ class BreakerMachine(RuleBasedStateMachine):
         if was_unhealthy:
             assert tally.parked == len(changes)
             assert len(self.destination.calls) == calls
+        elif self.destination.mode != "down":
+            self.check_pace()
+
+    def check_pace(self) -> None:
+        """Batches wait for a slow topic three times in a row, and no more."""
+        is_slow = self.destination.mode in SECONDS_OF_A_CALL
+        self.slow_calls = self.slow_calls + 1 if is_slow else 0
+        assert (self.arn in self.queue.unhealthy()) == (self.slow_calls == pace.SLOW_CALLS)
+        if self.slow_calls == pace.SLOW_CALLS:
+            self.slow_calls, self.slow_at = 0, self.clock.now
 
     @rule(mode=st.sampled_from(MODES))
     def turn(self, mode: str) -> None:
@@ -171,6 +186,7 @@ class BreakerMachine(RuleBasedStateMachine):
             drain.run()
             self.check_calls(self.destination.calls[calls:], due, mode, probing=health is not None)
             self.check_limits(began_ns)
+            self.check_return(mode, called=len(self.destination.calls) > calls)
             self.note_outage()
 
     @rule()
@@ -200,6 +216,15 @@ class BreakerMachine(RuleBasedStateMachine):
         assert [(each.due_at_ns, each.id) for each in due] == sorted(
             (each.due_at_ns, each.id) for each in due
         )
+
+    def check_return(self, mode: str, *, called: bool) -> None:
+        """Batches do not wait again for a topic that was slow a moment ago, unless it failed since."""
+        if called and mode in SECONDS_OF_A_CALL:
+            self.slow_at = self.clock.now
+        if called and self.destination.mode == "down":
+            self.slow_at = -inf
+        if self.clock.now - self.slow_at < pace.QUICK_SECONDS:
+            assert self.arn in self.queue.unhealthy()
 
     def check_limits(self, began_ns: int) -> None:
         """What is over a limit is a dead letter, and says which."""
@@ -255,7 +280,7 @@ class BreakerMachine(RuleBasedStateMachine):
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     clock = Clock()
-    for module in (attempt, deliver, redeliver):
+    for module in (attempt, deliver, pace, redeliver):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr("bucketwire.metabase.sqlite.queue.time", clock)
     url = f"sqlite:///{tmp_path}/metabase.db"

@@ -8,10 +8,11 @@ import pytest
 
 from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.event.name import Operation
+from bucketwire.event.topic import Topic
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
-from bucketwire.pipeline.source import NOT_BEGUN, Planner
-from factories import new_object, origin, rule
+from bucketwire.pipeline.source import NOT_BEGUN, OrderedTopics, Planner
+from factories import new_object, origin, rule, topic
 from wire import until as wait_until
 
 ROWS = 100
@@ -75,3 +76,66 @@ def test_who_has_lost_the_cursor_gives_no_further_batch(metabase: Metabase, plan
     until(lambda: planner.next_offset(end, ROWS) == end and planner._cursor.is_lost)
     assert planner.next_offset(end, ROWS) == end
     assert metabase.cursors.load(CONSUMER) == end
+
+
+@pytest.fixture
+def ordered(metabase: Metabase) -> OrderedTopics:
+    return OrderedTopics(metabase.topics, metabase.changes)
+
+
+def test_a_batch_is_one_slice_while_a_topic_wants_order(metabase: Metabase, tmp_path: Path) -> None:
+    put(metabase, 4)
+    url = f"sqlite:///{tmp_path}/metabase.db"
+    settings = PipelineSettings(metabase=url, dialect="aws", scratch=tmp_path, holder="first", slice_rows=2)
+    metabase.cursors.lease(CONSUMER, "first", 60)
+    planner = Planner(settings, open_metabase(url))
+    end = planner.next_offset(NOT_BEGUN, ROWS)
+    assert len(planner.slices(NOT_BEGUN, end)) > 1
+    metabase.topics.put(topic(ordering="key"))
+    assert len(planner.slices(NOT_BEGUN, end)) == 1
+    planner.close()
+
+
+def test_a_topic_that_stops_wanting_order_is_known_at_once(
+    metabase: Metabase, ordered: OrderedTopics
+) -> None:
+    put(metabase, 1)
+    start = metabase.changes.start()
+    assert not ordered.any(start)
+    metabase.topics.put(topic(ordering="key"))
+    assert ordered.any(start)
+    metabase.topics.put(topic())
+    assert not ordered.any(start)
+
+
+def test_a_deleted_topic_keeps_its_order_for_what_was_committed_before(
+    metabase: Metabase, ordered: OrderedTopics
+) -> None:
+    metabase.topics.put(topic(ordering="key"))
+    put(metabase, 2)
+    metabase.topics.delete(topic().arn)
+    put(metabase, 2)
+    changes, start = metabase.changes, metabase.changes.start()
+    offsets = [start, *(changes.head(start, count) for count in (1, 2, 3))]
+    assert [ordered.any(offset) for offset in offsets] == [True, True, False, False]
+
+
+def test_a_change_of_one_topic_reads_no_others(
+    metabase: Metabase, ordered: OrderedTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(metabase, 1)
+    for name in "abc":
+        metabase.topics.put(topic(name=name))
+    ordered.any(metabase.changes.start())
+    read: list[str] = []
+    changed = metabase.topics.changed
+
+    def watched(after: int, limit: int) -> list[tuple[int, Topic]]:
+        found = changed(after, limit)
+        read.extend(each.name for _, each in found)
+        return found
+
+    monkeypatch.setattr(metabase.topics, "changed", watched)
+    metabase.topics.put(topic(name="b"))
+    ordered.any(metabase.changes.start())
+    assert read == ["b"]

@@ -46,6 +46,15 @@ def test_a_worker_that_reads_again_learns_what_others_noted_since(tmp_path: Path
     assert early.has(messages(IDS[0])[0])
 
 
+def test_what_was_read_before_a_query_was_started_anew_is_read_again(tmp_path: Path) -> None:
+    early = opened(tmp_path)
+    Receipts(tmp_path).note(messages(IDS[0]))
+    early.outdate(0)
+    assert not early.has(messages(IDS[0])[0])
+    early.outdate(time.time_ns() + 10**9)
+    assert early.has(messages(IDS[0])[0])
+
+
 def test_a_change_that_is_newer_than_the_notes_ends_the_looking(tmp_path: Path) -> None:
     Receipts(tmp_path).note(messages(IDS[0]))
     receipts = opened(tmp_path)
