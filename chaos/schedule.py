@@ -31,8 +31,8 @@ MOVES = 0.2
 """The part of edits that gives a topic another endpoint."""
 PAIRS = 0.1
 """The part of faults that come while the one before is at work."""
-FIRST_FAULT_SECONDS = 10.0
-"""Until then a pipeline that stands by has run itself warm."""
+FIRST_FAULT_SECONDS = 25.0
+"""Until then a pipeline that stands by, which starts when the rest is at work, has run itself warm."""
 KEYS = 42
 ODD_NAMES = (
     "white space",
@@ -67,18 +67,20 @@ class Shape:
 
     weight: int
     seconds: tuple[float, float]
-    pause: tuple[float, float] = (2.0, 5.0)
+    pause: tuple[float, float] = (2.0, 4.5)
 
 
-NEW_PROCESS = (20.0, 26.0)
-"""The pause after which a new Java process or broker should be at work, on a slow day too, or stand by."""
-NEW_SYSTEM = (40.0, 46.0)
+NEW_PROCESS = (12.0, 16.0)
+"""The pause after which a new process, as of a broker, should be at work, on a slow day too."""
+NEW_STANDBY = (30.0, 36.0)
+"""The same for a new pipeline that stands by, as the one before has taken over."""
+NEW_SYSTEM = (50.0, 58.0)
 """The same for the whole system, of which the standby starts when the rest is at work."""
 SHAPES = {
     Kind.KILL_GATEWAY: Shape(3, (0.0, 0.0), (6.0, 9.0)),
-    Kind.KILL_PIPELINE: Shape(2, (0.0, 0.0), NEW_PROCESS),
-    Kind.KILL_JVM: Shape(2, (0.0, 0.0), NEW_PROCESS),
-    Kind.KILL_SOURCE: Shape(2, (0.0, 0.0), NEW_PROCESS),
+    Kind.KILL_PIPELINE: Shape(2, (0.0, 0.0), NEW_STANDBY),
+    Kind.KILL_JVM: Shape(2, (0.0, 0.0), NEW_STANDBY),
+    Kind.KILL_SOURCE: Shape(2, (0.0, 0.0), (6.0, 9.0)),
     Kind.KILL_WORKER: Shape(6, (0.0, 0.0)),
     Kind.KILL_EVERYTHING: Shape(1, (0.2, 2.0), NEW_SYSTEM),
     Kind.STOP_GATEWAY: Shape(6, (0.5, 4.0)),
@@ -95,7 +97,7 @@ SHAPES = {
     Kind.BROKER_AWAY: Shape(8, (0.5, 4.0)),
     Kind.BROKER_RESTART: Shape(1, (0.2, 2.0), NEW_PROCESS),
     Kind.DATABASE_RESTART: Shape(5, (0.0, 0.0), (3.0, 6.0)),
-    Kind.SCRATCH_REMOVED: Shape(1, (0.0, 0.0), NEW_PROCESS),
+    Kind.SCRATCH_REMOVED: Shape(1, (0.0, 0.0), NEW_STANDBY),
 }
 
 
@@ -173,7 +175,7 @@ def _rules(random: Random, topics: Sequence[str]) -> tuple[Rule, ...]:
 
 def _faults(random: Random, seconds: float, kinds: Sequence[Kind]) -> Iterator[FaultStep]:
     """Shuffled rounds, in which each kind comes as often as its weight says, so that none is left out."""
-    at = FIRST_FAULT_SECONDS
+    at = calm_at = FIRST_FAULT_SECONDS
     while kinds:
         turns = [kind for kind in kinds for _ in range(SHAPES[kind].weight)]
         random.shuffle(turns)
@@ -183,7 +185,5 @@ def _faults(random: Random, seconds: float, kinds: Sequence[Kind]) -> Iterator[F
             if fault.ends_at_seconds > seconds:
                 return
             yield fault
-            paired = random.random() < PAIRS
-            at += (
-                random.uniform(0.0, 1.0) if paired else fault.duration_seconds + random.uniform(*shape.pause)
-            )
+            calm_at = max(calm_at, fault.ends_at_seconds + random.uniform(*shape.pause))
+            at = at + random.uniform(0.0, 1.0) if random.random() < PAIRS else calm_at
