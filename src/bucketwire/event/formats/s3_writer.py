@@ -41,6 +41,7 @@ def s3_writer(rendering: Rendering, dialect: Dialect) -> Writer:
     to_metadata, to_tags, to_event_id, end = pieces[15:]
     bucket, render, compose_other = rendering.bucket, rendering.render, rendering.compose_other
     rule_half, ordered = rendering.rule_half, rendering.ordered
+    version_of_spec, source = beside.get("specversion", ""), beside.get("source", "")
     is_event, url_keys = enveloped or bool(beside), dialect.url_encoded_key
     event_name, time_of = CREATED.get, TIMES[dialect.time_digits]
     metadata_written, tags_written = layout.listing(_METADATA), layout.listing(_TAG)
@@ -75,8 +76,9 @@ def s3_writer(rendering: Rendering, dialect: Dialect) -> Writer:
             f"{version and to_version}{version}{to_sequencer}{moment.upper()}{extension}{end}"
         ).encode()
         attributes = beside and {
-            **beside,
+            "specversion": version_of_spec,
             "id": event_id,
+            "source": source,
             "type": TYPE_PREFIX + name,
             "time": time,
             "subject": key,
