@@ -15,7 +15,9 @@ from chaos.check import RulesInForce, first_receipts
 from chaos.history import History, Injury, Outcome
 
 NORMAL_SECONDS = 0.5
-"""An event that takes longer is not delivered as on a good day."""
+"""An event that takes longer is not delivered as on a good day, unless those are slow too."""
+NORMAL_MEDIANS = 4.0
+"""On such a machine, one that takes longer than so many times the median."""
 AFTERMATH_SECONDS = 5.0
 """So long after a fault, latency should be normal again."""
 LONGEST_SECONDS = 60.0
@@ -69,10 +71,16 @@ def undisturbed(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[floa
     return sorted(seconds for at, seconds in found if not disturbed(at))
 
 
-def recoveries(found: Sequence[Delay], injuries: Iterable[Injury], ends_at: float) -> list[Recovery]:
+def normal_seconds(found: Iterable[Delay], injuries: Iterable[Injury]) -> float:
+    """Within this time, events come as usual on this machine."""
+    return max(NORMAL_SECONDS, NORMAL_MEDIANS * percentile(undisturbed(found, injuries), 50))
+
+
+def recoveries(found: Sequence[Delay], injuries: Sequence[Injury], ends_at: float) -> list[Recovery]:
     """One for each fault, by their end. `ends_at` is the time of the last write."""
     ordered = sorted(injuries, key=lambda injury: injury.ended)
-    return [_recovery(found, injury, ordered, ends_at) for injury in ordered]
+    normal = normal_seconds(found, injuries)
+    return [_recovery(found, injury, ordered, ends_at, normal) for injury in ordered]
 
 
 def duplicates_by_fault(history: History, injuries: Iterable[Injury]) -> dict[str, int]:
@@ -93,15 +101,17 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))] if ordered else 0.0
 
 
-def _recovery(found: Sequence[Delay], injury: Injury, injuries: Sequence[Injury], ends_at: float) -> Recovery:
+def _recovery(
+    found: Sequence[Delay], injury: Injury, injuries: Sequence[Injury], ends_at: float, normal: float
+) -> Recovery:
     others = [other for other in injuries if other is not injury]
     if any(other.began <= injury.ended and other.ended >= injury.began for other in others):
         return Recovery(injury, None)
     next_begin = min((other.began for other in others if other.began > injury.ended), default=ends_at)
     # A write shortly before the next fault may be late because of that one.
-    until = min(next_begin, injury.ended + LONGEST_SECONDS, ends_at) - NORMAL_SECONDS
+    until = min(next_begin, injury.ended + LONGEST_SECONDS, ends_at) - normal
     after = found[bisect_left(found, (injury.ended, -1.0)) : bisect_left(found, (until, -1.0))]
-    late = [number for number, (_, seconds) in enumerate(after) if seconds > NORMAL_SECONDS]
+    late = [number for number, (_, seconds) in enumerate(after) if seconds > normal]
     first_good = late[-1] + 1 if late else 0
     if first_good >= len(after):
         return Recovery(injury, None, max(0.0, until - injury.ended))

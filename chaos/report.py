@@ -9,7 +9,16 @@ from typing import Any
 
 from chaos.check import Verdict, first_receipts
 from chaos.history import History, Injury, Outcome, Write
-from chaos.measure import Delay, Recovery, delays, duplicates_by_fault, percentile, recoveries, undisturbed
+from chaos.measure import (
+    Delay,
+    Recovery,
+    delays,
+    duplicates_by_fault,
+    normal_seconds,
+    percentile,
+    recoveries,
+    undisturbed,
+)
 from chaos.plan import Action, Kind
 
 SHOWN = 20
@@ -102,6 +111,7 @@ def summary(run: Run) -> dict[str, Any]:
         "faults": len(found.injuries),
         "faults_that_hit_nothing": len(found.missed),
         "latency_undisturbed_seconds": _percentiles(undisturbed(late, found.injuries)),
+        "latency_normal_seconds": round(normal_seconds(late, found.injuries), 3),
         "latency_of_all_seconds": _percentiles(sorted(seconds for _, seconds in late)),
         "cold_starts_seconds": _cold_starts(found.cold_starts),
         "recovery": _recovery_table(found, late),
@@ -129,6 +139,7 @@ def lines(told: Mapping[str, Any]) -> list[str]:
         f"disorder   {told['out_of_order']} out of order, {told['different_bytes']} with different bytes",
         f"queue      {told['dead_letters']} dead letters, {told['still_parked']} still parked",
         f"latency    p50 {quiet['p50']} s, p99 {quiet['p99']} s, far from faults ({quiet['count']} events)",
+        f"normal     within {told['latency_normal_seconds']} s",
         f"faults     {told['faults']}, {told['faults_that_hit_nothing']} more hit nothing",
         f"starts     {cold['count']} cold: median {_seconds(cold['p50'])}, longest {_seconds(cold['max'])}",
         f"  {'kind':34} count   recovery p50, max   over {RECOVERY_TARGET_SECONDS:g} s  not seen",

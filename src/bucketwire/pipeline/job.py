@@ -30,6 +30,7 @@ from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.pipeline.deliver import SUMMARY, delivering
 from bucketwire.pipeline.lease import Lease, new_holder
+from bucketwire.pipeline.priority import give_way, take_part
 from bucketwire.pipeline.redeliver import DueSource, redelivering
 from bucketwire.pipeline.scratch import claim_scratch
 from bucketwire.pipeline.session import end_session, has_scratch, open_session
@@ -57,10 +58,13 @@ def run(settings: PipelineSettings) -> None:
     metabase = open_metabase(settings.metabase)
     _check_cursor(metabase)
     lease = Lease(metabase.cursors, settings.holder)
+    if metabase.cursors.holder(CONSUMER) is not None:
+        give_way()
     session = open_session(settings)
     try:
         queries = start_queries(session, settings)
         if lease.wait(stopping, partial(_check, queries, settings)):
+            take_part()
             log.info("pipeline_started", master=settings.master)
             _watch(queries, stopping, lease, settings)
             finish_batches(queries, settings)

@@ -2,7 +2,7 @@
 
 import pytest
 from chaos.history import Injury
-from chaos.measure import Delay, percentile, recoveries, undisturbed
+from chaos.measure import Delay, normal_seconds, percentile, recoveries, undisturbed
 from chaos.plan import Kind
 
 KILLED = Injury(Kind.KILL_WORKER, 100.0, 100.0)
@@ -60,6 +60,13 @@ def test_writes_near_a_fault_or_under_way_when_it_begins_are_disturbed() -> None
     found = [(90.0, 0.1), (99.95, 0.1), (103.0, 0.2), (104.9, 0.3), (105.1, 0.4)]
     assert undisturbed(found, [KILLED, Injury(Kind.WAY_CUT, 99.0, 99.0)]) == [0.1, 0.4]
     assert undisturbed(found, []) == [0.1, 0.1, 0.2, 0.3, 0.4]
+
+
+def test_what_is_normal_depends_on_the_machine() -> None:
+    assert normal_seconds([(float(at), 0.1) for at in range(20)], []) == 0.5
+    assert normal_seconds([(float(at), 0.3) for at in range(20)], []) == pytest.approx(1.2)
+    slow_after_the_fault = [(float(at), 9.0 if 100 <= at < 104 else 0.1) for at in range(90, 130)]
+    assert normal_seconds(slow_after_the_fault, [KILLED]) == 0.5
 
 
 def test_percentiles_of_nothing_are_nothing() -> None:
