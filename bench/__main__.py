@@ -208,7 +208,7 @@ def _resident_bytes(system: System) -> int:
 def _floor(metabase: Metabase, first: str) -> float:
     """Events a second of one loop that reads, routes, composes and posts."""
     began = time.monotonic()
-    router = Router(metabase.rules, metabase.topics, metabase.users, metabase.buckets, Installation(AWS))
+    router = Router(metabase, Installation(AWS))
     rows = metabase.changes.read(Slice(first, metabase.changes.head(first, 10**9)))
     messages = [message for row in rows for _, message in router.route(decode_change(row))]
     topic = router.topic(messages[0].topic_arn)

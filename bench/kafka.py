@@ -79,7 +79,7 @@ def through_spark(system: System, server: KafkaServer) -> tuple[list[float], lis
 
 def loop_over(metabase: Metabase, start: Offset, topic: Topic) -> float:
     """Seconds of the whole work without Spark and without a net: read, route, compose, produce."""
-    router = Router(metabase.rules, metabase.topics, metabase.users, metabase.buckets, Installation(AWS))
+    router = Router(metabase, Installation(AWS))
     producer = BareProducer(topic)
     began = time.monotonic()
     for row in metabase.changes.read(Slice(start, metabase.changes.head(start, ALL))):

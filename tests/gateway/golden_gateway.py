@@ -64,7 +64,7 @@ class Served:
         """The message of the change, as the gateway's parts make it."""
         metabase = self.gateway.metabase
         installation = Installation(DIALECTS[self.dialect], SYSTEM_UUID, SYSTEM_NAMES[self.dialect])
-        router = Router(metabase.rules, metabase.topics, metabase.users, metabase.buckets, installation)
+        router = Router(metabase, installation)
         for _ in range(REPEATS):
             found = [message for _, message in (*router.route_pushed(change), *router.route(change))]
         (message,) = (each for each in found if each.topic_arn != KEPT.topic_arn)

@@ -124,13 +124,7 @@ class Oracle:
 def routed(gateway: InProcess, dialect: str) -> list[tuple[str, str, set[tuple[str, str]]]]:
     """The whole stream: event, key and the (rule, topic) pairs of each change."""
     metabase = gateway.metabase
-    router = Router(
-        metabase.rules,
-        metabase.topics,
-        metabase.users,
-        metabase.buckets,
-        Installation(dialect_named(dialect)),
-    )
+    router = Router(metabase, Installation(dialect_named(dialect)))
     router.refresh()
     start = metabase.changes.start()
     slices = metabase.changes.split(start, metabase.changes.head(start, 10_000), 1)

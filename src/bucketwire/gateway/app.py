@@ -74,7 +74,7 @@ def create_app(
         names=UserNames(metabase.users),
         synchronous=SynchronousTopics(metabase.topics, dialect),
         pushes=Pushes(
-            Router(metabase.rules, metabase.topics, metabase.users, metabase.buckets, installation),
+            Router(metabase, installation),
             Publishers(open_publisher, connections),
             settings.push_deadline_seconds,
         ),

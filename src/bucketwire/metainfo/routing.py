@@ -21,7 +21,7 @@ from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
 from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic, topic_named_by
-from bucketwire.metabase.base import Buckets, Rules, Topics, Users
+from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.topics import may_publish
 from bucketwire.metainfo.users import Owners
 
@@ -59,21 +59,16 @@ class _Known:
 class Router:
     """Turns changes into messages with their addresses. Threads may call at once; one of them refreshes."""
 
-    def __init__(
-        self, rules: Rules, topics: Topics, users: Users, buckets: Buckets, installation: Installation
-    ) -> None:
-        self._rules = rules
-        self._topics = topics
-        self._users = users
-        self._buckets = buckets
+    def __init__(self, metabase: Metabase, installation: Installation) -> None:
+        self._metabase = metabase
         self._installation = installation
-        self._revision = lru_cache(maxsize=REVISIONS_KEPT)(rules.at)
+        self._revision = lru_cache(maxsize=REVISIONS_KEPT)(metabase.rules.at)
         self._known = self._nothing_known()
         self._version: int | None = None
 
     def refresh(self) -> None:
         """Forget topics that may have changed."""
-        version = self._topics.version()
+        version = self._metabase.topics.version()
         if version != self._version or self._known.is_full():
             self._known = self._nothing_known()
             self._version = version
@@ -82,7 +77,7 @@ class Router:
         """The topic as of the last `refresh`, or later."""
         topics = self._known.topics  # another thread may `refresh` while the metabase is asked
         if arn not in topics:
-            topics[arn] = topic_named_by(arn) or self._topics.get(arn)
+            topics[arn] = topic_named_by(arn) or self._metabase.topics.get(arn)
         return topics[arn]
 
     def route(self, change: ObjectChange) -> list[tuple[Address, Message]]:
@@ -111,11 +106,11 @@ class Router:
         return subscribed
 
     def _nothing_known(self) -> _Known:
-        return _Known(Owners(self._users, self._buckets))
+        return _Known(Owners(self._metabase.users, self._metabase.buckets))
 
     def _rules_of(self, change: ObjectChange) -> Sequence[Rule]:
         if change.revision is None:
-            return self._rules.at(change.bucket.id, change.committed_at_ns)
+            return self._metabase.rules.at(change.bucket.id, change.committed_at_ns)
         return self._revision(change.bucket.id, change.revision)
 
 

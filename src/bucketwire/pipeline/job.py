@@ -32,8 +32,8 @@ from bucketwire.pipeline.deliver import SUMMARY, delivering
 from bucketwire.pipeline.lease import Lease, new_holder
 from bucketwire.pipeline.priority import give_way, take_part
 from bucketwire.pipeline.redeliver import DueSource, redelivering
-from bucketwire.pipeline.scratch import claim_scratch
-from bucketwire.pipeline.session import end_session, has_scratch, open_session
+from bucketwire.pipeline.scratch import claim_scratch, spark_files
+from bucketwire.pipeline.session import end_session, open_session
 from bucketwire.pipeline.source import ChangesSource, reader_options
 from bucketwire.pipeline.stopping import ask_stop
 
@@ -152,7 +152,7 @@ def _start(frame: DataFrame, name: str, settings: PipelineSettings) -> Streaming
 
 def checkpoint(settings: PipelineSettings, name: str) -> Path:
     """A folder for the query's checkpoint that was never used before."""
-    return settings.scratch.absolute() / "spark" / f"{name}-{time.time_ns()}"
+    return spark_files(settings) / f"{name}-{time.time_ns()}"
 
 
 def _watch(queries: Sequence[Query], stopping: Event, lease: Lease, settings: PipelineSettings) -> None:
@@ -165,7 +165,7 @@ def _watch(queries: Sequence[Query], stopping: Event, lease: Lease, settings: Pi
 
 def _check(queries: Sequence[Query], settings: PipelineSettings) -> None:
     """Raise `Unavailable` if one of them has ended and cannot be started anew."""
-    if not has_scratch(settings):
+    if not spark_files(settings).is_dir():  # no query lives long without it
         raise Unavailable("the folder for Spark's files is gone")
     for query in queries:
         query.revive()

@@ -9,6 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
+from bucketwire.config import PipelineSettings
+
 
 def claim_scratch(base: Path) -> tuple[Path, IO[str]]:
     """The folder, and its lock: it is held until the file is closed."""
@@ -23,3 +25,8 @@ def claim_scratch(base: Path) -> tuple[Path, IO[str]]:
             continue
         return folder, lock
     raise AssertionError  # numbers do not end
+
+
+def spark_files(settings: PipelineSettings) -> Path:
+    """The part of the folder that is made anew with each session."""
+    return settings.scratch.absolute() / "spark"

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from bucketwire.config import PipelineSettings
 from bucketwire.pipeline.java import find_java, java_version
 from bucketwire.pipeline.jvm import STOP_TIMEOUT_SECONDS, Jvm, start_jvm
+from bucketwire.pipeline.scratch import spark_files
 
 ROWS_AT_ONCE = 4
 """Rows, of many changes each, that go to a worker at a time."""
@@ -63,21 +64,12 @@ def archive_path() -> Path:
     return Path(sys.prefix) / "share" / "bucketwire" / name
 
 
-def has_scratch(settings: PipelineSettings) -> bool:
-    """Whether the folder for Spark's files is still there: no query lives long without it."""
-    return _scratch(settings).is_dir()
-
-
 def fresh_scratch(settings: PipelineSettings) -> Path:
     """An empty folder for Spark's files: what a former run left there is removed."""
-    scratch = _scratch(settings)
+    scratch = spark_files(settings)
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     return scratch
-
-
-def _scratch(settings: PipelineSettings) -> Path:
-    return settings.scratch.absolute() / "spark"
 
 
 def _worker_environment(settings: PipelineSettings) -> dict[str, str]:

@@ -7,6 +7,7 @@ asked first finishes it, and saves the cursor.
 from pathlib import Path
 
 from bucketwire.config import PipelineSettings
+from bucketwire.pipeline.scratch import spark_files
 
 
 def ask_stop(settings: PipelineSettings) -> None:
@@ -20,4 +21,4 @@ def stop_asked(settings: PipelineSettings) -> bool:
 
 
 def _flag(settings: PipelineSettings) -> Path:
-    return settings.scratch.absolute() / "spark" / "stopping"
+    return spark_files(settings) / "stopping"

@@ -92,13 +92,7 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
     return Worker(
         settings=settings,
         metabase=metabase,
-        router=Router(
-            metabase.rules,
-            metabase.topics,
-            metabase.users,
-            metabase.buckets,
-            _installation(settings, metabase),
-        ),
+        router=Router(metabase, _installation(settings, metabase)),
         publishers=Publishers(open_publisher, connections),
         threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
         attempts=ThreadPoolExecutor(ATTEMPT_THREADS, thread_name_prefix="attempt"),

@@ -1,13 +1,11 @@
 """Commands run in this process, on a data folder of their own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bucketwire.cli.main import main
-from bucketwire.metabase import open_metabase
-from bucketwire.metabase.base import Metabase
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -25,11 +23,3 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         return int(ended.value.code or 0), out, err
 
     return run
-
-
-@pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    """The metabase of a server that runs beside the commands."""
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()

@@ -169,19 +169,23 @@ class Hanging:
         for _ in range(count):
             assert await asyncio.to_thread(self.under_way.acquire, timeout=LONG_SECONDS)
 
+    async def while_stuck(self, under_test: Pushes, changes: list[ObjectChange]) -> None:
+        """Deliver to a topic that is well while a quarter of the threads hangs with these changes."""
+        stuck = asyncio.ensure_future(under_test.deliver(changes))
+        await self.until_under_way(THREADS // 4)
+        try:
+            async with asyncio.timeout(SOON_SECONDS):
+                await under_test.deliver([change("good-well")])
+        finally:
+            self.released.set()
+            await stuck
+
 
 def test_one_owner_whose_topics_all_hang_leaves_threads_to_the_others() -> None:
     hanging = Hanging()
 
     async def scene(under_test: Pushes) -> None:
-        stuck = asyncio.ensure_future(under_test.deliver([change(f"bad-{each}") for each in range(THREADS)]))
-        await hanging.until_under_way(THREADS // 4)
-        try:
-            async with asyncio.timeout(SOON_SECONDS):
-                await under_test.deliver([change("good-well")])
-        finally:
-            hanging.released.set()
-            await stuck
+        await hanging.while_stuck(under_test, [change(f"bad-{each}") for each in range(THREADS)])
 
     well = counted("pushed")
     asyncio.run(scene(pushes(hanging.publish)))
@@ -198,14 +202,7 @@ def test_topics_of_many_owners_that_hang_leave_threads_to_the_others(monkeypatch
         await under_test.deliver(changes)
         await hanging.until_under_way(THREADS)
         hanging.released.clear()
-        stuck = asyncio.ensure_future(under_test.deliver(changes))
-        await hanging.until_under_way(THREADS // 4)
-        try:
-            async with asyncio.timeout(SOON_SECONDS):
-                await under_test.deliver([change("good-well")])
-        finally:
-            hanging.released.set()
-            await stuck
+        await hanging.while_stuck(under_test, changes)
 
     well = counted("pushed")
     with capture_logs() as lines:

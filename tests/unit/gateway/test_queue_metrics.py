@@ -1,29 +1,18 @@
 """The gauges and counters that are read from the metabase."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bucketwire.config import CONSUMER
 from bucketwire.event.name import Operation
 from bucketwire.gateway.metrics import metrics_page
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Letters, TopicHealth
 from factories import TOPIC_ARN, message, new_object, origin, rule
 
 OTHER_ARN = TOPIC_ARN + "-other"
 HOUR_NS = 3_600_000_000_000
-
-
-@pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()
 
 
 def value(metabase: Metabase, name: str, **labels: str) -> float | None:

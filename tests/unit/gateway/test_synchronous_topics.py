@@ -1,8 +1,6 @@
 """Which topics are not persistent: known at the next write, by reading what has changed."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier, Event
 from typing import Any
 
@@ -11,7 +9,6 @@ import pytest
 from bucketwire.event.dialect import AWS
 from bucketwire.event.topic import Topic
 from bucketwire.gateway.push import SynchronousTopics
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from factories import topic
 
@@ -36,13 +33,6 @@ class WatchedTopics:
         changed = self.metabase.topics.changed(after, limit)
         self.read += [each.name for _, each in changed]
         return changed
-
-
-@pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

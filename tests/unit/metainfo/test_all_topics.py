@@ -1,21 +1,10 @@
 """The topics that a condition chooses."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.all_topics import ChosenTopics
 from factories import topic
-
-
-@pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()
 
 
 def test_chosen_topics_follow_every_change_and_remember_deleted_ones(

@@ -1,8 +1,6 @@
 """Whose changes a topic gets."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from unittest.mock import Mock
 
 import msgspec
@@ -12,7 +10,6 @@ from bucketwire.event.change import ObjectChange
 from bucketwire.event.dialect import AWS
 from bucketwire.event.installation import Installation
 from bucketwire.event.topic import Topic
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import User
 from bucketwire.metainfo.routing import Router
@@ -68,15 +65,8 @@ DENYING_POLICY = json.dumps(
 
 
 @pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def router(metabase: Metabase) -> Router:
-    return Router(metabase.rules, metabase.topics, metabase.users, metabase.buckets, Installation(AWS))
+    return Router(metabase, Installation(AWS))
 
 
 @pytest.fixture
@@ -171,10 +161,11 @@ def test_a_user_who_was_removed_is_refused_whatever_the_policy_says(
 
 
 def test_own_topics_need_no_policy_and_the_users_are_asked_for_once(
-    metabase: Metabase, bob: User, bobs: ObjectChange
+    metabase: Metabase, router: Router, bob: User, bobs: ObjectChange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users = Mock(wraps=metabase.users)
-    router = Router(metabase.rules, metabase.topics, users, metabase.buckets, Installation(AWS))
+    monkeypatch.setattr(metabase, "users", users)
+    router.refresh()
     put_topic(metabase, DEFAULT_POLICY, bob.id)
     assert refusals(router, bobs) == [""]
     assert users.all.call_count == 0

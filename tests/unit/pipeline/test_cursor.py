@@ -3,24 +3,15 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from bucketwire.config import CONSUMER
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.pipeline import cursor
 from bucketwire.pipeline.cursor import CursorKeeper
 
 PATIENCE_SECONDS = 20
-
-
-@pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -1,25 +1,15 @@
 """One pipeline at a time."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from bucketwire.config import CONSUMER
 from bucketwire.errors import Unavailable
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Cursors, Metabase
 from bucketwire.pipeline import lease as lease_module
 from bucketwire.pipeline.lease import Lease, new_holder
 from wire import until
-
-
-@pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(autouse=True)

@@ -1,22 +1,10 @@
 """Whose turn it is."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from bucketwire.config import CONSUMER
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.pipeline.turn import Turn
-
-
-@pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    yield opened
-    opened.close()
 
 
 def test_without_a_name_it_is_always_our_turn(metabase: Metabase) -> None:
