@@ -82,7 +82,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@echo "Installing into .venv (about two minutes, once)"
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock)"
-	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@$(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --no-deps --editable .
+	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m bucketwire.pipeline.archive
 	@touch $@

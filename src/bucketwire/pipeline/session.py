@@ -30,9 +30,7 @@ def open_session(settings: PipelineSettings) -> SparkSession:
 def start_session(settings: PipelineSettings, *java_options: str) -> SparkSession:
     """`open_session`, with options for Java."""
     scratch = fresh_scratch(settings)
-    environment = _worker_environment(settings)
-    java = find_java(environment)
-    jvm = start_jvm(java, _conf(settings, scratch), environment, *java_options)
+    jvm = start_jvm(find_java(os.environ), _conf(settings, scratch), os.environ, *java_options)
     with _gateway_named(jvm):
         session = SparkSession.builder.getOrCreate()
     session.sparkContext._gateway.proc = jvm  # type: ignore[union-attr]  # noqa: SLF001
@@ -70,15 +68,6 @@ def fresh_scratch(settings: PipelineSettings) -> Path:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     return scratch
-
-
-def _worker_environment(settings: PipelineSettings) -> dict[str, str]:
-    """The environment of this process. Where no compiled modules may be written beside the source, they have
-    a folder of their own, which lasts from start to start."""
-    environment = dict(os.environ)
-    if environment.pop("PYTHONDONTWRITEBYTECODE", None):
-        environment["PYTHONPYCACHEPREFIX"] = str(settings.scratch.absolute() / "compiled")
-    return environment
 
 
 def _archive_options() -> list[str]:
