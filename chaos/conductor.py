@@ -15,6 +15,7 @@ from chaos.check import check
 from chaos.edits import Owner
 from chaos.faults import Saboteur
 from chaos.history import History, Outcome, Write
+from chaos.machine import Load, watch
 from chaos.plan import Schedule
 from chaos.report import Findings
 from chaos.world import World
@@ -41,6 +42,7 @@ class Conductor:
             Client(world.client("s3", through_proxy=bool(lane % 2))) for lane in range(len(schedule.lanes))
         ]
         self._writes: list[list[Write]] = [[] for _ in schedule.lanes]
+        self._loads: list[Load] = []
         self._problems: list[str] = []
 
     def run(self) -> Findings:
@@ -57,14 +59,15 @@ class Conductor:
             self._stop.set()
             self._collected.set()
             collector.join()
-        return self._findings(ends_at)
+        return self._findings(began, ends_at)
 
     def _collect(self) -> None:
         self._guarded(self._world.collect, self._history, self._collected)
 
     def _act(self, began: float) -> None:
         """Clients, owner and faults, until the schedule is done."""
-        with ThreadPoolExecutor(len(self._clients) + 2) as pool:
+        with ThreadPoolExecutor(len(self._clients) + 3) as pool:
+            pool.submit(self._guarded, watch, self._loads, self._stop)
             work = [
                 *(
                     pool.submit(self._guarded, client.run, steps, began, writes, self._stop)
@@ -119,17 +122,19 @@ class Conductor:
             self._collected.wait(1.0)
         self._collected.wait(QUIET_SECONDS)
 
-    def _findings(self, ends_at: float) -> Findings:
+    def _findings(self, began: float, ends_at: float) -> Findings:
         return Findings(
             self._history,
             self._saboteur.injuries,
             self._saboteur.missed,
             [each for client in self._clients for each in client.actions],
             self._owner.edits,
+            began,
             ends_at,
             check(self._history),
             self._world.gauge("bucketwire_dead_letters"),
             self._world.gauge("bucketwire_parked_messages"),
             self._problems,
             self._world.cold_starts,
+            self._loads,
         )

@@ -9,8 +9,8 @@ from typing import Any
 
 from chaos.check import Verdict, first_receipts
 from chaos.history import History, Injury, Outcome, Write
+from chaos.machine import Load, shares
 from chaos.measure import (
-    Delay,
     Recovery,
     delays,
     duplicates_by_fault,
@@ -38,6 +38,7 @@ class Findings:
     """Faults that hit nothing."""
     actions: list[tuple[Action, Outcome]]
     edits: int
+    began: float
     ends_at: float
     """When the last write was done."""
     verdict: Verdict
@@ -48,6 +49,7 @@ class Findings:
     """What went wrong in the run itself."""
     cold_starts: list[float]
     """How many seconds the system needed to be ready, each time that everything had been killed."""
+    loads: list[Load]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ def summary(run: Run) -> dict[str, Any]:
     found = run.findings
     verdict = found.verdict
     late = delays(found.history)
+    recovered = recoveries(late, found.injuries, found.ends_at)
     return {
         "seed": run.seed,
         "minutes": run.minutes,
@@ -114,7 +117,9 @@ def summary(run: Run) -> dict[str, Any]:
         "latency_normal_seconds": round(normal_seconds(late, found.injuries), 3),
         "latency_of_all_seconds": _percentiles(sorted(seconds for _, seconds in late)),
         "cold_starts_seconds": _cold_starts(found.cold_starts),
-        "recovery": _recovery_table(found, late),
+        "recovery": _recovery_table(recovered),
+        "recoveries_over_target": [_slow(found, each) for each in recovered if _is_slow(each)],
+        "processors": _processors(found, found.began, found.ends_at),
         "violations": _violations(verdict),
         "problems": found.problems,
     }
@@ -142,8 +147,10 @@ def lines(told: Mapping[str, Any]) -> list[str]:
         f"normal     within {told['latency_normal_seconds']} s",
         f"faults     {told['faults']}, {told['faults_that_hit_nothing']} more hit nothing",
         f"starts     {cold['count']} cold: median {_seconds(cold['p50'])}, longest {_seconds(cold['max'])}",
+        f"processors {_processors_line(told['processors'])}",
         f"  {'kind':34} count   recovery p50, max   over {RECOVERY_TARGET_SECONDS:g} s  not seen",
         *(_recovery_line(kind, row) for kind, row in told["recovery"].items()),
+        *(f"slow       {_slow_line(each)}" for each in told["recoveries_over_target"]),
         *(f"violation  {each}" for each in told["violations"]),
         *(f"problem    {each}" for each in told["problems"]),
         "passed" if told["passed"] else "FAILED",
@@ -169,11 +176,11 @@ def _middle_and_end(ordered: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def _recovery_table(found: Findings, late: Sequence[Delay]) -> dict[str, dict[str, Any]]:
+def _recovery_table(recovered: Sequence[Recovery]) -> dict[str, dict[str, Any]]:
     kinds: dict[str, list[Recovery]] = defaultdict(list)
-    for recovery in recoveries(late, found.injuries, found.ends_at):
+    for recovery in recovered:
         kinds[recovery.injury.kind].append(recovery)
-    kinds["all"] = [recovery for some in kinds.values() for recovery in some]
+    kinds["all"] = list(recovered)
     return {kind: _recovery_row(some) for kind, some in kinds.items()}
 
 
@@ -182,9 +189,46 @@ def _recovery_row(found: Sequence[Recovery]) -> dict[str, Any]:
     return {
         "count": len(found),
         **_middle_and_end(seen),
-        "over_target": sum(recovery.at_least_seconds > RECOVERY_TARGET_SECONDS for recovery in found),
+        "over_target": sum(map(_is_slow, found)),
         "not_seen": len(found) - len(seen),
     }
+
+
+def _is_slow(recovery: Recovery) -> bool:
+    return recovery.at_least_seconds > RECOVERY_TARGET_SECONDS
+
+
+def _slow(found: Findings, recovery: Recovery) -> dict[str, Any]:
+    """One that took longer than wanted, and how busy the machine was at that time."""
+    ended = recovery.injury.ended
+    return {
+        "kind": recovery.injury.kind,
+        "at_seconds": round(ended - found.began, 1),
+        "seconds": round(recovery.at_least_seconds, 2),
+        "seen": recovery.seconds is not None,
+        "processors": _processors(found, ended, ended + recovery.at_least_seconds),
+    }
+
+
+def _slow_line(slow: Mapping[str, Any]) -> str:
+    minutes, seconds = divmod(int(slow["at_seconds"]), 60)
+    took = f"{'' if slow['seen'] else 'at least '}{slow['seconds']} s"
+    processors = _processors_line(slow["processors"])
+    return f"{slow['kind']} at {minutes:02}:{seconds:02}, {took}; processors {processors}"
+
+
+def _processors(found: Findings, began: float, ended: float) -> dict[str, float | None]:
+    share = shares(found.loads, began, ended)
+    return {
+        "worked_percent": share and round(100 * share.worked, 1),
+        "stolen_percent": share and round(100 * share.stolen, 1),
+    }
+
+
+def _processors_line(told: Mapping[str, float | None]) -> str:
+    if told["worked_percent"] is None:
+        return "not watched"
+    return f"worked {told['worked_percent']} % of the time, {told['stolen_percent']} % taken by the host"
 
 
 def _duplicates_by_topic(history: History) -> dict[str, int]:

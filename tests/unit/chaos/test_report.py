@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from chaos.check import Verdict
 from chaos.history import History, Injury, Outcome, Write
+from chaos.machine import Load
 from chaos.plan import Action, Kind
 from chaos.report import Findings, Run, failures, lines, summary, write_report
 
@@ -17,12 +18,14 @@ GOOD = Findings(
     missed=[],
     actions=[(Action.PUT, Outcome.ACKNOWLEDGED)],
     edits=0,
+    began=10.0,
     ends_at=20.0,
     verdict=Verdict(events=200, duplicates=1, required=200),
     dead_letters=0.0,
     still_parked=0.0,
     problems=[],
     cold_starts=[9.5, 12.0, 11.0],
+    loads=[],
 )
 LOST = replace(GOOD, verdict=Verdict(lost=[(WRITE, "films")]))
 
@@ -67,6 +70,18 @@ def test_recoveries_that_took_longer_than_wanted_are_counted_also_where_their_en
     assert (table["kill JVM"]["over_target"], table["kill JVM"]["not_seen"]) == (1, 1)
     assert (table["kill worker"]["over_target"], table["kill worker"]["not_seen"]) == (0, 1)
     assert table["all"]["over_target"] == 1
+
+
+def test_what_the_host_took_stands_beside_a_recovery_that_took_long() -> None:
+    loads = [Load(at, 2 * at, 1.5 * at, 0.25 * at) for at in range(9, 22)]
+    told = summary(Run(7, 2.0, "sqlite", [], replace(GOOD, loads=loads)))
+    processors = "processors worked 75.0 % of the time, 12.5 % taken by the host"
+    assert processors in lines(told)
+    assert f"slow       kill JVM at 00:02, at least 7.5 s; {processors}" in lines(told)
+
+
+def test_where_processors_are_not_watched_that_is_said() -> None:
+    assert "processors not watched" in lines(summary(Run(7, 2.0, "sqlite", [], GOOD)))
 
 
 def test_what_was_lost_is_told_and_kept(tmp_path: Path) -> None:
