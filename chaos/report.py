@@ -11,6 +11,7 @@ from chaos.check import Verdict, first_receipts
 from chaos.history import History, Injury, Outcome, Write
 from chaos.machine import Load, shares
 from chaos.measure import (
+    Delay,
     Recovery,
     delays,
     duplicates_by_fault,
@@ -118,7 +119,7 @@ def summary(run: Run) -> dict[str, Any]:
         "latency_of_all_seconds": _percentiles(sorted(seconds for _, seconds in late)),
         "cold_starts_seconds": _cold_starts(found.cold_starts),
         "recovery": _recovery_table(recovered),
-        "recoveries_over_target": [_slow(found, each) for each in recovered if _is_slow(each)],
+        "recoveries_over_target": [_slow(found, late, each) for each in recovered if _is_slow(each)],
         "processors": _processors(found, found.began, found.ends_at),
         "violations": _violations(verdict),
         "problems": found.problems,
@@ -198,23 +199,32 @@ def _is_slow(recovery: Recovery) -> bool:
     return recovery.at_least_seconds > RECOVERY_TARGET_SECONDS
 
 
-def _slow(found: Findings, recovery: Recovery) -> dict[str, Any]:
-    """One that took longer than wanted, and how busy the machine was at that time."""
+def _slow(found: Findings, late: Sequence[Delay], recovery: Recovery) -> dict[str, Any]:
+    """One that took longer than wanted: what came late after that time, and how busy the machine was."""
     ended = recovery.injury.ended
+    recovered_at = ended + recovery.at_least_seconds
+    since = [seconds for at, seconds in late if ended + RECOVERY_TARGET_SECONDS <= at <= recovered_at]
+    normal = normal_seconds(late, found.injuries)
     return {
         "kind": recovery.injury.kind,
         "at_seconds": round(ended - found.began, 1),
         "seconds": round(recovery.at_least_seconds, 2),
         "seen": recovery.seconds is not None,
-        "processors": _processors(found, ended, ended + recovery.at_least_seconds),
+        "events_after_target": len(since),
+        "late_after_target": sum(seconds > normal for seconds in since),
+        "longest_seconds": round(max(since, default=0.0), 2),
+        "processors": _processors(found, ended, recovered_at),
     }
 
 
 def _slow_line(slow: Mapping[str, Any]) -> str:
     minutes, seconds = divmod(int(slow["at_seconds"]), 60)
     took = f"{'' if slow['seen'] else 'at least '}{slow['seconds']} s"
-    processors = _processors_line(slow["processors"])
-    return f"{slow['kind']} at {minutes:02}:{seconds:02}, {took}; processors {processors}"
+    return (
+        f"{slow['kind']} at {minutes:02}:{seconds:02}, {took}: after {RECOVERY_TARGET_SECONDS:g} s"
+        f" {slow['late_after_target']} of {slow['events_after_target']} events late,"
+        f" at most {slow['longest_seconds']} s; processors {_processors_line(slow['processors'])}"
+    )
 
 
 def _processors(found: Findings, began: float, ended: float) -> dict[str, float | None]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from chaos.check import Verdict
-from chaos.history import History, Injury, Outcome, Write
+from chaos.history import Edit, Event, History, Injury, Outcome, Write
 from chaos.machine import Load
-from chaos.plan import Action, Kind
+from chaos.plan import Action, Kind, Rule
 from chaos.report import Findings, Run, failures, lines, summary, write_report
 
 WRITE = Write("media", "a.mp4", "ObjectCreated:Put", 10, 11, Outcome.ACKNOWLEDGED, "request-1")
@@ -27,6 +27,7 @@ GOOD = Findings(
     cold_starts=[9.5, 12.0, 11.0],
     loads=[],
 )
+PLACE = ("media", "a.mp4", "ObjectCreated:Put", "all")
 LOST = replace(GOOD, verdict=Verdict(lost=[(WRITE, "films")]))
 
 
@@ -77,7 +78,35 @@ def test_what_the_host_took_stands_beside_a_recovery_that_took_long() -> None:
     told = summary(Run(7, 2.0, "sqlite", [], replace(GOOD, loads=loads)))
     processors = "processors worked 75.0 % of the time, 12.5 % taken by the host"
     assert processors in lines(told)
-    assert f"slow       kill JVM at 00:02, at least 7.5 s; {processors}" in lines(told)
+    assert (
+        "slow       kill JVM at 00:02, at least 7.5 s: after 5 s 0 of 0 events late, at most 0.0 s; "
+        + processors
+    ) in lines(told)
+
+
+def test_of_a_recovery_that_took_long_it_is_told_how_much_came_late_after_the_time_it_should_have_taken() -> (
+    None
+):
+    slow = {14.0: 3.0, 18.5: 0.7}
+    writes = [replace(WRITE, ended=at, request_id=str(at)) for at in (13.0, 14.0, 17.5, 18.0, 18.5, 19.0)]
+    events = [
+        Event(
+            "films",
+            each.request_id or "",
+            b"",
+            each.ended + slow.get(each.ended, 0.1),
+            *PLACE,
+            each.request_id or "",
+            None,
+        )
+        for each in writes
+    ]
+    edits = [Edit("media", (Rule("all", "films", ("s3:ObjectCreated:*",)),), 0.0, 1.0)]
+    history = History(writes=writes, edits=edits, events=events)
+    told = summary(Run(7, 2.0, "sqlite", [], replace(GOOD, history=history, ends_at=30.0)))
+    (found,) = told["recoveries_over_target"]
+    assert (found["seconds"], found["seen"]) == (7.0, True)
+    assert (found["events_after_target"], found["late_after_target"], found["longest_seconds"]) == (4, 1, 0.7)
 
 
 def test_where_processors_are_not_watched_that_is_said() -> None:
