@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -166,30 +166,28 @@ class System:
 
     def pause(self, name: str) -> None:
         """Stop a part in the middle of whatever it does, with all its children."""
-        for pid in [self.part(name), *descendants(self.part(name))]:
-            os.kill(pid, signal.SIGSTOP)
+        part, stopped = self.part(name), set[int]()
+        while running := {part, *descendants(part)} - stopped:  # one of them may have forked meanwhile
+            signal_all(running, signal.SIGSTOP)
+            stopped |= running
 
     def resume(self, name: str) -> None:
         """Let a paused part go on."""
-        for pid in [self.part(name), *descendants(self.part(name))]:
-            os.kill(pid, signal.SIGCONT)
+        part = self.part(name)
+        signal_all([part, *descendants(part)], signal.SIGCONT)
 
     def kill(self, name: str) -> None:
         """Kill -9 of one part's main process; its children, if they were paused, go on and find it gone."""
         doomed = self.part(name)
         orphans = descendants(doomed)
         os.kill(doomed, signal.SIGKILL)
-        for pid in orphans:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        signal_all(orphans, signal.SIGCONT)
 
     def kill_everything(self) -> None:
         """Kill -9 of every process, as when the machine loses power, but for the disk's cache."""
         doomed = [self.supervisor, *descendants(self.supervisor)]
         for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in doomed:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
+            signal_all(doomed, number)
         self._reap()
 
     def stop(self) -> float:
@@ -236,6 +234,13 @@ def children(parent: int) -> list[int]:
 def descendants(parent: int) -> list[int]:
     found = children(parent)
     return found + [pid for child in found for pid in descendants(child)]
+
+
+def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    """Those that have ended meanwhile need none."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def alive(pid: int) -> bool:
