@@ -4,13 +4,11 @@ It returns None when there was nothing to hit, as when the process to kill is ju
 """
 
 import heapq
-import os
 import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 from chaos.brokers import Killable
 from chaos.history import Injury
@@ -28,6 +26,7 @@ from chaos.processes import (
 from chaos.world import World
 from services.http_endpoint import Mode
 from services.proxy import Condition, Proxy
+from wire import signal_all
 
 End = Callable[[], None]
 SLOWEST_SECONDS = 3
@@ -92,20 +91,14 @@ def _nothing_to_end() -> None:
     """A kill is over at once; what comes after it is recovery."""
 
 
-def _signal(pids: Iterable[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
 def _kill(pids: Sequence[int]) -> End | None:
-    _signal(pids, signal.SIGKILL)
+    signal_all(pids, signal.SIGKILL)
     return _nothing_to_end if pids else None
 
 
 def _stop(pids: Sequence[int]) -> End | None:
-    _signal(pids, signal.SIGSTOP)
-    return (lambda: _signal(pids, signal.SIGCONT)) if pids else None
+    signal_all(pids, signal.SIGSTOP)
+    return (lambda: signal_all(pids, signal.SIGCONT)) if pids else None
 
 
 def _kill_everything(world: World, _: FaultStep) -> End | None:

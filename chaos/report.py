@@ -89,6 +89,7 @@ def summary(run: Run) -> dict[str, Any]:
     verdict = found.verdict
     late = delays(found.history)
     recovered = recoveries(late, found.injuries, found.ends_at)
+    normal = normal_seconds(late, found.injuries)
     return {
         "seed": run.seed,
         "minutes": run.minutes,
@@ -115,11 +116,11 @@ def summary(run: Run) -> dict[str, Any]:
         "faults": len(found.injuries),
         "faults_that_hit_nothing": len(found.missed),
         "latency_undisturbed_seconds": _percentiles(undisturbed(late, found.injuries)),
-        "latency_normal_seconds": round(normal_seconds(late, found.injuries), 3),
+        "latency_normal_seconds": round(normal, 3),
         "latency_of_all_seconds": _percentiles(sorted(seconds for _, seconds in late)),
         "cold_starts_seconds": _cold_starts(found.cold_starts),
         "recovery": _recovery_table(recovered),
-        "recoveries_over_target": [_slow(found, late, each) for each in recovered if _is_slow(each)],
+        "recoveries_over_target": [_slow(found, late, normal, each) for each in recovered if _is_slow(each)],
         "processors": _processors(found, found.began, found.ends_at),
         "violations": _violations(verdict),
         "problems": found.problems,
@@ -199,12 +200,11 @@ def _is_slow(recovery: Recovery) -> bool:
     return recovery.at_least_seconds > RECOVERY_TARGET_SECONDS
 
 
-def _slow(found: Findings, late: Sequence[Delay], recovery: Recovery) -> dict[str, Any]:
+def _slow(found: Findings, late: Sequence[Delay], normal: float, recovery: Recovery) -> dict[str, Any]:
     """One that took longer than wanted: what came late after that time, and how busy the machine was."""
     ended = recovery.injury.ended
     recovered_at = ended + recovery.at_least_seconds
     since = [seconds for at, seconds in late if ended + RECOVERY_TARGET_SECONDS <= at <= recovered_at]
-    normal = normal_seconds(late, found.injuries)
     return {
         "kind": recovery.injury.kind,
         "at_seconds": round(ended - found.began, 1),
