@@ -22,8 +22,6 @@ from bucketwire.pipeline.lease import new_holder
 PATIENCE_SECONDS = 60.0
 """How long a pipeline that will stand by lets the other start, or take over, before it starts itself: a start
 takes all the processors there are for a while."""
-AT_WORK_SECONDS = 5.0
-"""Once the other has the lease, so much of that is enough: the sooner one stands by again, the better."""
 _LOOK_EVERY_SECONDS = 0.5
 
 
@@ -60,11 +58,7 @@ class Pipelines:
         """Return when another pipeline has reported from now on. The first waits for none that is gone."""
         began_ns, ends = time.time_ns(), time.monotonic() + PATIENCE_SECONDS
         while (cursors.alive_at_ns(CONSUMER) or 0) < began_ns and time.monotonic() < ends:
-            if cursors.holder(CONSUMER) is not None:
-                ends = min(ends, time.monotonic() + AT_WORK_SECONDS)
-            elif first:
-                return
-            if self.stop.wait(_LOOK_EVERY_SECONDS):
+            if (first and cursors.holder(CONSUMER) is None) or self.stop.wait(_LOOK_EVERY_SECONDS):
                 return
 
     def _after_death(self, holder: str) -> None:

@@ -6,10 +6,13 @@ garbage after each task: what is frozen here is skipped. That collection was mos
 
 import gc
 import os
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 
 from pyspark.daemon import manager
+
+from bucketwire.errors import ConfigError
+from bucketwire.publish import SCHEMES, publisher_kind
 
 # Arrow's allocator would run a thread of its own, and a process that forks must have none.
 os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
@@ -24,15 +27,21 @@ _NEEDED = (
     "bucketwire.metabase.sqlite",
     "bucketwire.pipeline.redeliver",
     "bucketwire.pipeline.source",
-    "bucketwire.publish.http",
 )
-_WANTED = {"pika": "bucketwire.publish.amqp", "confluent_kafka": "bucketwire.publish.kafka"}
-"""Likewise, where their libraries are installed. Not Pub/Sub's: gRPC does not like to be forked."""
 
-if __name__ == "__main__":
-    for name in (*_NEEDED, *(ours for theirs, ours in _WANTED.items() if find_spec(theirs))):
+
+def prepare() -> None:
+    """Import it all, once, and let it be."""
+    for name in _NEEDED:
         import_module(name)
+    for scheme in SCHEMES:
+        with suppress(ConfigError):  # its library is not installed
+            publisher_kind(scheme, name="")
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # a slice makes many objects and no cycles, and Spark collects after it
+
+
+if __name__ == "__main__":
+    prepare()
     manager()

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 SESSION = Path("/proc/self/autogroup")
-_BEHIND = 8
-"""About a sixth of the share of the others."""
+_BEHIND = 19
+"""A sixtieth of the share of the others, while they want it: what they leave is enough for a start."""
 _TRIES = 5
 _AGAIN_SECONDS = 0.15
 

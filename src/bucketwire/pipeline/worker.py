@@ -4,8 +4,6 @@ Everything is opened in the process that uses it, at its first task: what travel
 A worker runs one task at a time.
 """
 
-import gc
-import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,7 +13,6 @@ from typing import Any
 from bucketwire.config import PipelineSettings
 from bucketwire.event.dialect import dialect_named
 from bucketwire.event.installation import Installation
-from bucketwire.event.topic import Topic
 from bucketwire.log import configure_logging
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -24,7 +21,6 @@ from bucketwire.metainfo.routing import Router
 from bucketwire.pipeline.receipts import Receipts
 from bucketwire.publish import open_publisher
 from bucketwire.publish.backoff import RetryPolicy
-from bucketwire.publish.base import Publisher
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.publishers import Publishers
 
@@ -97,25 +93,14 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         settings=settings,
         metabase=metabase,
         router=Router(metabase, _installation(settings, metabase)),
-        publishers=Publishers(_open_publisher, connections),
+        publishers=Publishers(open_publisher, connections),
         threads=ThreadPoolExecutor(THREADS, thread_name_prefix="topic"),
         attempts=ThreadPoolExecutor(ATTEMPT_THREADS, thread_name_prefix="attempt"),
-        drain_publishers=Publishers(_open_publisher, connections),
+        drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
         full=FullTopics(metabase.queue, metabase.topics.get, queue_limits(settings)),
         receipts=Receipts(Path(settings.receipts or settings.scratch / "receipts")),
     )
-
-
-def _open_publisher(topic: Topic, connections: Connections) -> Publisher:
-    """Spark collects garbage after each task. What a library brings along, that of Pub/Sub most of all, would
-    be looked at each time, for longer than a batch takes: once is enough."""
-    known = len(sys.modules)
-    publisher = open_publisher(topic, connections)
-    if len(sys.modules) > known:
-        gc.collect()
-        gc.freeze()
-    return publisher
 
 
 def _installation(settings: PipelineSettings, metabase: Metabase) -> Installation:

@@ -114,16 +114,6 @@ def prepared(pipelines: Pipelines, part: int) -> Iterator[threading.Event]:
     thread.join()
 
 
-def test_a_standby_does_not_wait_for_long_until_one_that_has_taken_over_reports(
-    pipelines: Pipelines, cursors: Cursors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bucketwire.cli.pipelines.AT_WORK_SECONDS", 1.0)
-    with prepared(pipelines, part=1) as started:
-        assert not started.wait(1.5)
-        cursors.lease(CONSUMER, "the other", LONG_SECONDS)
-        assert started.wait(LONG_SECONDS)
-
-
 def test_a_standby_starts_when_the_other_is_at_work(pipelines: Pipelines, cursors: Cursors) -> None:
     cursors.save(CONSUMER, "7", time.time_ns())
     with prepared(pipelines, part=1) as started:

@@ -18,7 +18,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_share_of_the_session_is_given_up_and_taken_back(session: Path) -> None:
     session.touch()
     priority.give_way()
-    assert session.read_text() == "8"
+    assert session.read_text() == "19"
     priority.take_part()
     assert session.read_text() == "0"
 
