@@ -157,3 +157,4 @@ def test_closing_twice_is_harmless(endpoint: Destination, connections: Connectio
     publisher.publish(batch(3), LONG_SECONDS)
     publisher.close()
     publisher.close()
+    assert len(endpoint.received()) == 3

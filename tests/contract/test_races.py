@@ -174,22 +174,22 @@ def test_rules_that_change_while_others_write_hold_for_each_write_as_a_whole(
 
 
 def test_a_bucket_that_is_deleted_while_others_write_keeps_no_object(metabase: Metabase) -> None:
-    def write(turn: int) -> None:
+    def write(turn: int) -> bool:
         try:
             put(metabase, f"short-{turn}", "key")
         except NotFound:
-            return
-        metabase.objects.get(f"short-{turn}", "key")
+            return False
+        return metabase.objects.get(f"short-{turn}", "key").key == "key"
 
-    def delete(turn: int) -> None:
+    def delete(turn: int) -> bool:
         try:
             metabase.buckets.delete(f"short-{turn}")
         except Conflict:
-            return
+            return False
+        return True
 
     with ThreadPoolExecutor(4) as workers:
         for turn in range(10):
             metabase.buckets.create(f"short-{turn}", "owner-1", "us-east-1")
-            jobs = [workers.submit(write, turn), workers.submit(delete, turn)]
-            for job in jobs:
-                job.result()
+            written, deleted = workers.submit(write, turn), workers.submit(delete, turn)
+            assert written.result() is not deleted.result()

@@ -95,6 +95,7 @@ def test_the_date_of_a_request_must_be_about_now(
 def test_the_date_may_stand_in_a_header_of_its_own(gateway: RunningGateway, bucket: str) -> None:
     client = client_with_date(gateway, format_datetime(datetime.now(UTC), usegmt=True))
     client.put_object(Bucket=bucket, Key="key")
+    assert client.head_object(Bucket=bucket, Key="key")["ContentLength"] == 0
     client.close()
 
 

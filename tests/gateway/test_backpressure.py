@@ -70,6 +70,7 @@ def test_where_the_topic_prefers_dead_letters_the_write_goes_through(gateway: Ru
     s3 = gateway.client("s3")
     bucket = full_topic(gateway, s3, **{"queue-policy": "dead-letter"})
     s3.put_object(Bucket=bucket, Key="logs/a", Body=b"")
+    assert s3.head_object(Bucket=bucket, Key="logs/a")["ContentLength"] == 0
     s3.close()
 
 
@@ -77,4 +78,5 @@ def test_a_topic_may_have_a_limit_of_its_own(gateway: RunningGateway) -> None:
     s3 = gateway.client("s3")
     bucket = full_topic(gateway, s3, **{"queue-limit": "1000000"})
     s3.put_object(Bucket=bucket, Key="logs/a", Body=b"")
+    assert s3.head_object(Bucket=bucket, Key="logs/a")["ContentLength"] == 0
     s3.close()

@@ -32,7 +32,7 @@ tenant_option = click.option(
 def _named_topic(command: F) -> F:
     """The topic, behind the command or as --topic."""
     with_option = click.option("--topic", "option", default=None, help="The same, as an option.")(command)
-    return click.argument("topic", required=False, metavar="NAME_OR_ARN")(with_option)
+    return click.argument("topic", required=False, metavar="[NAME_OR_ARN]")(with_option)
 
 
 @click.group()

@@ -51,7 +51,7 @@ class Subscription:
     def writer(self, rendering: Rendering) -> Writer:
         """Writes what the rendering is of, in the format of the topic."""
         if self.topic.format == "cos":
-            return cos_writer(rendering)
+            return cos_writer(rendering, self._installation)
         return s3_writer(rendering, self._installation.dialect)
 
     def _compose(self, change: ObjectChange) -> Message:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bucketwire.errors import ConfigError, Unavailable
+from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.sqlite import queue as sqlite_queue
@@ -17,6 +18,7 @@ from bucketwire.metabase.sqlite import writer as writer_module
 from bucketwire.metabase.sqlite.connection import connect
 from bucketwire.metabase.sqlite.migrate import load_migrations, migrate
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.values import Slice
 from factories import TOPIC_ARN, new_object, origin, rule
 from golden import schemas
 
@@ -242,6 +244,39 @@ def test_a_bucket_configured_in_the_same_group_as_a_write_is_seen_by_it(tmp_path
     bucket_id = metabase.buckets.get("media").id
     assert [metabase.rules.at(bucket_id, at)[0].id for at in revisions] == [f"r{t}" for t in range(20)]
     metabase.close()
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_what_is_written_after_a_restore_lies_behind_the_cursor(tmp_path: Path, before: int) -> None:
+    """The copies of a running server are made one by one: the cursor was read later than the stream."""
+    running, restored = tmp_path / "running", tmp_path / "restored"
+    restored.mkdir()
+    metabase = open_metabase(f"sqlite:///{running}/metabase.db")
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    metabase.rules.edit("media", lambda _: [rule()])
+    for _ in range(before):
+        metabase.objects.put("media", new_object(), Operation.PUT, origin())
+    copy(running / "metabase.db", restored)
+    for _ in range(3):
+        metabase.objects.put("media", new_object(), Operation.PUT, origin())
+    cursor = metabase.changes.head(metabase.changes.start(), 100)
+    metabase.cursors.save("pipeline", cursor, 1)
+    copy(running / "metabase-queue.db", restored)
+    metabase.close()
+
+    for key in ("first", "second"):
+        metabase = open_metabase(f"sqlite:///{restored}/metabase.db")
+        metabase.objects.put("media", new_object(key), Operation.PUT, origin())
+        metabase.close()
+    metabase = open_metabase(f"sqlite:///{restored}/metabase.db")
+    unread = metabase.changes.read(Slice(cursor, metabase.changes.head(cursor, 100)))
+    assert [decode_change(each).key for each in unread] == ["first", "second"]
+    metabase.close()
+
+
+def copy(file: Path, folder: Path) -> None:
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(folder / file.name)) as target:
+        source.backup(target)
 
 
 def test_the_files_are_for_their_owner_alone(tmp_path: Path) -> None:

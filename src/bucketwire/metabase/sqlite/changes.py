@@ -13,6 +13,7 @@ from bucketwire.metabase.values import Offset, Slice
 _TICK_SECONDS = 0.003
 _READ_ROWS = 2_000
 _BOUNDS = "SELECT (SELECT position FROM trimmed), (SELECT max(position) FROM changes)"
+_LAST_GIVEN = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'changes'"
 
 
 class SqliteChanges:
@@ -22,6 +23,14 @@ class SqliteChanges:
         self._readers = readers
         self._writer = writer
         self._clock = SteadyClock()
+
+    def continue_behind(self, position: int) -> None:
+        """Give no change a position up to that one: its reader, who is there already, would pass it over.
+
+        A stream is older than its reader's cursor where both were restored from copies made one by one.
+        """
+        if self._readers.number(_LAST_GIVEN) < position:
+            self._writer.run(_Continue(position))
 
     def start(self) -> Offset:
         """The offset before the oldest change kept."""
@@ -91,14 +100,25 @@ class SqliteChanges:
         return (max(0, last - int(after)), oldest[0]) if oldest else (0, None)
 
     def _bounds(self) -> tuple[int, int]:
-        (row,) = self._readers.rows(
-            "SELECT (SELECT position FROM trimmed), (SELECT max(position) FROM changes)"
-        )
+        (row,) = self._readers.rows(_BOUNDS)
         first, last = row
         return first, last if last is not None else first
 
     def _trimmed(self) -> int:
         return self._readers.number("SELECT position FROM trimmed")
+
+
+class _Continue:
+    """Makes the position the last one given."""
+
+    def __init__(self, position: int) -> None:
+        self._position = position
+
+    def __call__(self, transaction: Transaction) -> None:
+        given: int = transaction.execute(_LAST_GIVEN).fetchone()[0]
+        if given < self._position:
+            transaction.execute("DELETE FROM sqlite_sequence WHERE name = 'changes'")
+            transaction.execute("INSERT INTO sqlite_sequence VALUES ('changes', ?)", (self._position,))
 
 
 class _Trim:

@@ -40,6 +40,10 @@ class SqliteCursors:
         row = self._readers.row("SELECT position FROM cursors WHERE consumer = ?", (consumer,))
         return str(row[0]) if row else None
 
+    def furthest(self) -> int:
+        """The position of the consumer who has come furthest."""
+        return self._readers.number("SELECT coalesce(max(CAST(position AS INTEGER)), 0) FROM cursors")
+
     def lease(self, consumer: str, holder: str, seconds: float) -> bool:
         """Take or keep the lease."""
         now_ns = time.time_ns()

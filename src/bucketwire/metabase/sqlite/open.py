@@ -36,8 +36,10 @@ class SqliteMetabase:
         self.uploads: Uploads = SqliteUploads(*objects_side, rules)
         self.users: Users = SqliteUsers(*objects_side)
         self.topics: Topics = SqliteTopics(*objects_side)
-        self.changes: Changes = SqliteChanges(*objects_side)
-        self.cursors: Cursors = SqliteCursors(*queue_side)
+        changes, cursors = SqliteChanges(*objects_side), SqliteCursors(*queue_side)
+        changes.continue_behind(cursors.furthest())
+        self.changes: Changes = changes
+        self.cursors: Cursors = cursors
         self.queue: Queue = SqliteQueue(*queue_side)
 
     def identity(self) -> str:
