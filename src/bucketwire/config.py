@@ -58,7 +58,7 @@ class PipelineSettings:
     metabase: str
     dialect: str
     scratch: Path
-    """Spark's working files, and the receipts. May be removed while nothing runs; must be, before a restore."""
+    """Spark's files, and the receipts. May be removed while nothing runs; must be, before a restore."""
     receipts: str = ""
     """A folder for notes that make repetitions rare, shared by all pipelines of the machine; empty takes one
     in the scratch folder."""
