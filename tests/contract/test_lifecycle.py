@@ -14,6 +14,8 @@ from bucketwire.metainfo.lifecycle import LIFECYCLE_DOCUMENT
 from factories import new_object, origin
 
 LATER_NS = 1 << 62
+LAST_KEY = chr(0x10FFFF) * 3
+PUTS = {"a": 1, "b": 3, "c": 1, LAST_KEY: 1}
 DOCUMENT = """[{"Status": "Enabled", "ID": "all", "Filter": {},
     "Expiration": {"Days": 1}, "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
     "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}}]"""
@@ -35,7 +37,19 @@ def delete_if(metabase: Metabase, bucket: str, if_version: int, version: str | N
 
 
 def left(metabase: Metabase, bucket: str) -> int:
-    return len(metabase.objects.versions_of_keys(bucket, prefix="", after="", limit=1_000))
+    return len(metabase.objects.versions_of_keys(bucket, after="", limit=1_000))
+
+
+def test_a_page_ends_with_the_last_version_of_a_key_and_has_no_bytes(metabase: Metabase, bucket: str) -> None:
+    metabase.buckets.set_versioning(bucket, Versioning.ENABLED)
+    versions = {key: [put(metabase, bucket, key) for _ in range(count)] for key, count in PUTS.items()}
+    pages, after = [], ""
+    while page := metabase.objects.versions_of_keys(bucket, after=after, limit=2):
+        pages.append([each.key for each in page])
+        assert [each.version for each in page if each.key == page[-1].key] == versions[page[-1].key][::-1]
+        assert all(each.inline is None and each.size_bytes == 5 for each in page)
+        after = page[-1].key
+    assert pages == [["a", "b", "b", "b"], ["c", LAST_KEY]]
 
 
 @pytest.mark.parametrize("versioning", Versioning)

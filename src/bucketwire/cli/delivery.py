@@ -16,6 +16,10 @@ from bucketwire.cli.options import option
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, DEFAULT_LIMIT_BYTES, REJECT
 from bucketwire.metainfo.topic_attributes import MAX_SLEEP_SECONDS
 
+MAX_TIME_TO_LIVE_SECONDS = 366 * 24 * 3600
+MAX_RETRIES = 1_000_000
+"""Both as for the attributes of a topic."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -43,13 +47,13 @@ _OPTIONS = (
         "--time-to-live",
         "Seconds for which messages are retried, unless their topic says otherwise; 0 is for ever.",
         default=0,
-        type=click.IntRange(min=0),
+        type=click.IntRange(min=0, max=MAX_TIME_TO_LIVE_SECONDS),
     ),
     option(
         "--max-retries",
         "How often messages are retried, unless their topic says otherwise; 0 is without end.",
         default=0,
-        type=click.IntRange(min=0),
+        type=click.IntRange(min=0, max=MAX_RETRIES),
     ),
     option(
         "--retry-sleep",

@@ -7,6 +7,7 @@ Filters on metadata and tags are taken to match.
 from bucketwire.errors import Unavailable
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.rule import Part, Rule
+from bucketwire.event.topic import Topic, topic_named_by
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.queue_limit import REJECT, FullTopics, QueueLimits
 
@@ -22,7 +23,7 @@ class Backpressure:
         self._metabase = metabase
         self._dialect = dialect
         self._limits = limits
-        self._full = FullTopics(metabase.queue, metabase.topics.get, limits)
+        self._full = FullTopics(metabase.queue, self._find_topic, limits)
 
     def check(self, bucket: str, key: str, operation: str) -> None:
         """Raise `Unavailable` with SlowDown if a rule would send this write to a full topic. Blocks."""
@@ -39,8 +40,14 @@ class Backpressure:
                 )
 
     def _rejects(self, arn: str) -> bool:
-        topic = self._metabase.topics.get(arn)
-        return topic is not None and self._limits.policy_of(topic, self._dialect) == REJECT
+        """Not for a topic that was deleted: a change made now becomes a dead letter, and needs no room."""
+        topic = self._find_topic(arn)
+        if topic is None or topic.deleted_at_ns is not None:
+            return False
+        return self._limits.policy_of(topic, self._dialect) == REJECT
+
+    def _find_topic(self, arn: str) -> Topic | None:
+        return topic_named_by(arn) or self._metabase.topics.get(arn)
 
 
 def _concerns(rule: Rule, key: str, kind: str) -> bool:

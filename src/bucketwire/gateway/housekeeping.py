@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from bucketwire.blobs import Blobs
-from bucketwire.errors import BucketwireError
 from bucketwire.gateway.retention import enforce_retention
 from bucketwire.gateway.sweep import sweep
 from bucketwire.log import get_logger
@@ -60,6 +59,7 @@ def _keep_house(
         wait_seconds = every_seconds
         try:
             keep_house(metabase, blobs, retention_hours)
-        except BucketwireError as problem:
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the next turn must come
             if not stop.is_set():
-                get_logger("gateway").warning("housekeeping_failed", reason=str(problem))
+                kind = type(problem).__name__
+                get_logger("gateway").warning("housekeeping_failed", reason=str(problem), error=kind)

@@ -14,6 +14,7 @@ its own, the only one that uses the router. The deadline is for both together.
 import asyncio
 import math
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -129,8 +130,8 @@ class Pushes:
             log.warning("push_failed", reason="no rules and topics within the deadline", changes=len(changes))
         except BucketwireError as error:
             log.warning("push_failed", reason=str(error), changes=len(changes))
-        except Exception:
-            log.exception("push_failed", reason="unforeseen", changes=len(changes))
+        except Exception as error:  # noqa: BLE001 - logged, without its text
+            _log_unforeseen(error, changes=len(changes))
         count_messages("push_failed", len(changes))
         return _Routed()
 
@@ -163,8 +164,8 @@ class Pushes:
             self._publishers.shrink()
             outcomes = self._published(topic, messages, ends)
             _note(messages, outcomes)
-        except Exception:
-            log.exception("push_failed", topic=topic.arn, reason="unforeseen", messages=len(messages))
+        except Exception as error:  # noqa: BLE001 - logged, without its text
+            _log_unforeseen(error, topic=topic.arn, messages=len(messages))
             count_messages("push_failed", len(messages))
             return True
         return any(isinstance(outcome, Retry) for outcome in outcomes)
@@ -178,6 +179,12 @@ class Pushes:
             return self._publishers.get(topic).publish(messages, seconds)
         except BucketwireError as error:
             return [Rejected(str(error))] * len(messages)
+
+
+def _log_unforeseen(error: Exception, **fields: str | int) -> None:
+    """The text of the error is shown nowhere: it may hold what a tenant wrote, secrets too."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    log.error("push_failed", reason=f"unexpected {type(error).__name__}", traceback=where, **fields)
 
 
 def _note(messages: Sequence[Message], outcomes: Sequence[Outcome]) -> None:

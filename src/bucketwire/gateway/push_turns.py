@@ -9,6 +9,8 @@ topics hang together:
                  which one owner has half
     what fails   one push at a time, which finds out       others are refused at once
                  whether it still does
+
+Topics come and go: now and then those are forgotten of which no more is known than of a new one.
 """
 
 import asyncio
@@ -28,6 +30,10 @@ FAILING_SECONDS = 5.0
 """How long a failed push speaks for the next ones."""
 HANGING_SECONDS = 1.0
 """A topic that has answered no push for so long hangs, until it takes one in less."""
+HUNG_KEPT_SECONDS = 600.0
+"""How long it is remembered at least that a topic hangs, after the last push to it."""
+KEPT = 1_024
+"""Up to so many topics are all remembered."""
 TOO_MANY = "too many pushes to this topic are under way"
 TOO_MANY_OF_OWNER = "too many pushes to topics of this owner are under way"
 TOO_MANY_OF_ALL = "too many pushes are under way"
@@ -47,12 +53,15 @@ class Shares:
         self._most_hanging = threads // 4
         self._most_hanging_of_owner = threads // 8
         self._turns: dict[str, Turns] = {}
+        self._most_turns = KEPT
         self.busy: set[Turns] = set()
         """Those that have pushes under way."""
 
     def turns(self, topic: Topic) -> "Turns":
-        """The turns of the topic."""
+        """The turns of the topic. Take one at once, or ask again: they are forgotten while nobody does."""
         if topic.arn not in self._turns:
+            if len(self._turns) >= self._most_turns:
+                self._forget_idle()
             gates = (
                 (asyncio.Semaphore(UNDER_WAY), TOO_MANY),
                 (self._free_of_owner[topic.owner_id], TOO_MANY_OF_OWNER),
@@ -74,6 +83,13 @@ class Shares:
         together = sum(min(count, most) for count in hanging.values())
         return hanging[owner_id] < most and together < self._most_hanging
 
+    def _forget_idle(self) -> None:
+        """Forget, and do so again when there are twice as many: a new topic costs little on average."""
+        self._turns = {arn: turns for arn, turns in self._turns.items() if not turns.is_idle}
+        for owner_id in self._free_of_owner.keys() - {turns.owner_id for turns in self._turns.values()}:
+            del self._free_of_owner[owner_id]
+        self._most_turns = max(KEPT, 2 * len(self._turns))
+
 
 class Turns:
     """The turns of one topic: each `take` that returns nothing is followed by a `give_back`."""
@@ -83,6 +99,7 @@ class Turns:
     ) -> None:
         self.owner_id = owner_id
         self.under_way = 0
+        self._waiting = 0
         self._shares = shares
         self._gates = gates
         self._clock = clock
@@ -98,12 +115,19 @@ class Turns:
         """Whether it has left a push without an answer for long, and has taken none in less since."""
         return self._has_hung or (self.under_way > 0 and self._is_silent())
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody pushes or waits, and the topic does not fail, nor hang unless that is long ago."""
+        if self.under_way or self._waiting or self._fails():
+            return False
+        return not self._has_hung or self._clock() - self._heard_at >= HUNG_KEPT_SECONDS
+
     async def take(self, seconds: float) -> str:
         """Wait for a turn, but no longer than that; why there is none, or nothing."""
         if refusal := self._refusal():
             return refusal
         async with AsyncExitStack() as held:
-            if refusal := await self._pass_gates(held, seconds) or self._refusal():  # it may fail by now
+            if refusal := await self._wait(held, seconds) or self._refusal():  # it may fail by now
                 return refusal
             held.pop_all()
         self._begin()
@@ -123,6 +147,13 @@ class Turns:
             self._shares.busy.discard(self)
         for gate, _ in self._gates:
             gate.release()
+
+    async def _wait(self, held: AsyncExitStack, seconds: float) -> str:
+        self._waiting += 1
+        try:
+            return await self._pass_gates(held, seconds)
+        finally:
+            self._waiting -= 1
 
     async def _pass_gates(self, held: AsyncExitStack, seconds: float) -> str:
         ends = asyncio.get_running_loop().time() + seconds

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from threading import Lock
 
 from bucketwire.config import CONSUMER
 from bucketwire.errors import BucketwireError
@@ -27,20 +28,25 @@ class ReadyState:
 
 
 class Readiness:
-    """Asks the metabase. The look writes and flushes, so its result is kept for a second, whoever asks."""
+    """Asks the metabase. The look writes and flushes, so its result is kept for a second, whoever asks.
+
+    Threads may ask at once: one of them looks, and the others wait for what it sees.
+    """
 
     def __init__(self, metabase: Metabase, retention_hours: int) -> None:
         self._metabase = metabase
         self._retention_hours = retention_hours
+        self._looks = Lock()
         self._asked_at = float("-inf")
         self._state = ReadyState()
 
     def __call__(self) -> ReadyState:
-        """The state as of a moment ago."""
-        if time.monotonic() - self._asked_at >= 1:
-            self._state = look(self._metabase, self._retention_hours)
-            self._asked_at = time.monotonic()
-        return self._state
+        """The state as of a moment ago. Blocks."""
+        with self._looks:
+            if time.monotonic() - self._asked_at >= 1:
+                self._state = look(self._metabase, self._retention_hours)
+                self._asked_at = time.monotonic()
+            return self._state
 
 
 def look(metabase: Metabase, retention_hours: int) -> ReadyState:

@@ -32,10 +32,8 @@ class Lag:
 
 def pipeline_lag(metabase: Metabase) -> Lag:
     """How far the pipeline is behind. A pipeline that never ran has the whole stream before it."""
-    start = metabase.changes.start()
-    cursor = metabase.cursors.load(CONSUMER) or start
-    lost = _is_lost(metabase, cursor)
-    changes, oldest_at_ns = metabase.changes.waiting(start if lost else cursor)
+    cursor, lost = _place(metabase)
+    changes, oldest_at_ns = metabase.changes.waiting(metabase.changes.start() if lost else cursor)
     return Lag(changes, oldest_at_ns, lost)
 
 
@@ -49,7 +47,8 @@ def enforce_retention(metabase: Metabase, retention_hours: int) -> None:
         metabase.cursors.save(CONSUMER, cursor, alive_at_ns=0)
     _, oldest_at_ns = metabase.changes.waiting(cursor)
     start = metabase.changes.trim_before(before_ns)
-    if _is_lost(metabase, metabase.cursors.load(CONSUMER) or cursor):
+    cursor, lost = _place(metabase)
+    if lost:
         get_logger("gateway").critical(
             "changes_lost_to_retention",
             retention_hours=retention_hours,
@@ -60,7 +59,25 @@ def enforce_retention(metabase: Metabase, retention_hours: int) -> None:
         )
 
 
-def _is_lost(metabase: Metabase, cursor: str) -> bool:
+def _place(metabase: Metabase) -> tuple[str, bool]:
+    """The pipeline's cursor, and whether changes behind it were trimmed before they were read.
+
+    The pipeline trims what it has read, after it has saved its cursor. So when changes behind a cursor are
+    gone, they are lost only if it is still the cursor; else the new one is looked at.
+    """
+    cursor = _cursor(metabase)
+    while _is_trimmed(metabase, cursor):
+        before, cursor = cursor, _cursor(metabase)
+        if cursor == before:
+            return cursor, True
+    return cursor, False
+
+
+def _cursor(metabase: Metabase) -> str:
+    return metabase.cursors.load(CONSUMER) or metabase.changes.start()
+
+
+def _is_trimmed(metabase: Metabase, cursor: str) -> bool:
     try:
         metabase.changes.head(cursor, 1)
     except ChangesTrimmed:

@@ -132,10 +132,6 @@ class Objects(Protocol):
         """
         ...
 
-    def delete_all_versions(self, bucket: str, key: str, origin: Origin) -> int:
-        """Remove all versions of the key and its delete markers, each a change; how many there were."""
-        ...
-
     def move(self, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
         """Move the current object: Copy at the destination and Delete at the source, in one transaction.
 
@@ -166,8 +162,11 @@ class Objects(Protocol):
         """
         ...
 
-    def versions_of_keys(self, bucket: str, *, prefix: str, after: str, limit: int) -> list[StoredObject]:
-        """All versions of up to `limit` keys behind `after`, newest first within a key: for the lifecycle."""
+    def versions_of_keys(self, bucket: str, *, after: str, limit: int) -> list[StoredObject]:
+        """The next `limit` versions behind the key `after`, and all others of the last one's key.
+
+        They come by key, the newest first, and without their bytes: for the lifecycle.
+        """
         ...
 
     def dropped_blobs(self, limit: int) -> list[str]:

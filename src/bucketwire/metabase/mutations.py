@@ -74,10 +74,6 @@ class Rows(Versions, Protocol):
         """A time later than any given before for the keys that are locked."""
         ...
 
-    def all_versions(self, bucket_id: str, key: str) -> list[StoredObject]:
-        """All rows of the key."""
-        ...
-
     def insert(self, bucket_id: str, stored: StoredObject) -> None:
         """Add a row."""
         ...
@@ -146,17 +142,6 @@ def delete(
     if latest is not None or missing_transmits:
         work.record(_DELETED[expired], key, rows.stamp_ns(), old=latest)
     return work.done(Deleted(key))
-
-
-def delete_all_versions(rows: Rows, bucket: str, key: str, origin: Origin) -> int:
-    """Remove every version and marker of the key."""
-    work = _Work(rows, bucket, origin)
-    work.lock(key)
-    versions = rows.all_versions(work.bucket.id, key)
-    for each in versions:
-        work.take_away(each)
-        work.record(Operation.DELETE, key, rows.stamp_ns(), old=each)
-    return len(versions)
 
 
 def move(rows: Rows, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:

@@ -24,10 +24,12 @@ _encode = msgspec.json.Encoder().encode
 decode_described = msgspec.json.Decoder(Described).decode
 _decode_segments = msgspec.json.Decoder(tuple[Segment, ...]).decode
 
-COLUMNS = (
-    "object_key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, "
-    "described, segments, inline"
+_ABOUT = (
+    "object_key, version, status, size_bytes, etag, owner_id, created_at_ns, acl, content_type, described"
 )
+COLUMNS = f"{_ABOUT}, segments, inline"
+WITHOUT_BYTES = f"{_ABOUT}, NULL, NULL"
+"""Likewise, for those who do not ask for the bytes."""
 
 
 def stored_from_row(row: tuple[Any, ...]) -> StoredObject:

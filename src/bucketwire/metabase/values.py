@@ -130,7 +130,7 @@ def parse_version_id(text: str) -> int | None:
     return int(text, 16)
 
 
-_VERSION_ID = re.compile("[0-9a-f]{16}")
+_VERSION_ID = re.compile("[0-7][0-9a-f]{15}")  # a positive number of 64 bits, for databases
 
 
 class Condition(msgspec.Struct, frozen=True):

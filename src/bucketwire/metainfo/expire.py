@@ -23,7 +23,8 @@ from bucketwire.metainfo.lifecycle import (
     lifecycle_from_document,
 )
 
-_PAGE_KEYS = 200
+_PAGE_VERSIONS = 1_000
+_PAGE_UPLOADS = 200
 LIFECYCLE_PRINCIPAL = "s3.amazonaws.com"
 """Who stands in messages for the lifecycle, as on S3."""
 
@@ -62,7 +63,7 @@ def _expire_objects(
     counts: LifecycleCounts,
 ) -> None:
     after = ""
-    while versions := metabase.objects.versions_of_keys(bucket, prefix="", after=after, limit=_PAGE_KEYS):
+    while versions := metabase.objects.versions_of_keys(bucket, after=after, limit=_PAGE_VERSIONS):
         for _, of_key in groupby(versions, key=lambda stored: stored.key):
             for removal in due_removals(rules, list(of_key), now_ns):
                 if _remove(metabase, bucket, removal, origin):
@@ -105,7 +106,7 @@ def _abort_uploads(
     key, upload_id = "", ""
     while True:
         page = metabase.uploads.page(
-            bucket, prefix="", delimiter="", after_key=key, after_upload_id=upload_id, limit=_PAGE_KEYS
+            bucket, prefix="", delimiter="", after_key=key, after_upload_id=upload_id, limit=_PAGE_UPLOADS
         )
         for upload in page.uploads:
             if due_upload(rules, upload, now_ns):

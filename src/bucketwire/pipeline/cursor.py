@@ -6,10 +6,9 @@ write tells others that the pipeline is alive. It stops telling so when the read
 """
 
 import time
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 
 from bucketwire.config import CONSUMER
-from bucketwire.errors import Unavailable
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Changes, Cursors
 from bucketwire.metabase.values import Offset
@@ -28,6 +27,8 @@ class CursorKeeper:
         self._cursors = cursors
         self._changes = changes
         self._holder = holder
+        self._saving = Lock()
+        """Held while an offset is read and written: a later one is never written over by an earlier one."""
         self._changed = Condition()
         self._offset: Offset | None = None
         self._alive = False
@@ -64,10 +65,13 @@ class CursorKeeper:
 
     def save(self) -> None:
         """Write down the offset now, and trim what it has passed if that was long ago."""
-        with self._changed:
-            offset, alive = self._offset, self._alive
-        if offset is None:
-            return
+        with self._saving:
+            with self._changed:
+                offset, alive = self._offset, self._alive
+            if offset is not None:
+                self._write(offset, alive=alive)
+
+    def _write(self, offset: Offset, *, alive: bool) -> None:
         saved = self._cursors.save(CONSUMER, offset, time.time_ns() if alive else 0, self._holder)
         self._saved, self._saved_at = offset, time.monotonic()
         if not saved:  # another pipeline has taken over, and may not have read what we would trim
@@ -79,13 +83,18 @@ class CursorKeeper:
 
     def _run(self) -> None:
         while self._wait():
-            try:
-                self.save()
-            except Unavailable as error:
-                # The batches meet the same trouble and end the query; here it is only tried again.
-                log.warning("cursor_not_saved", reason=error.message)
+            if not self._try_to_save():
                 time.sleep(BEAT_EVERY_SECONDS)
-        self.save()
+        self._try_to_save()
+
+    def _try_to_save(self) -> bool:
+        try:
+            self.save()
+        except Exception as error:  # noqa: BLE001 - without this thread no offset is written any more
+            # The batches meet the same trouble and end the query; here it is only tried again.
+            log.warning("cursor_not_saved", reason=f"{type(error).__name__}: {error}")
+            return False
+        return True
 
     def _wait(self) -> bool:
         """Block until there is something to write; false when it is the last time."""

@@ -175,8 +175,8 @@ class SliceDelivery:
         found = sort_outcomes(call, outcomes, time.time_ns())
         failed = found.failure(ordered=topic.ordered)
         policy = policy_of(topic, self._worker.retry_policy)
+        self._worker.receipts.note(found.delivered)  # also if what follows fails and the slice is repeated
         self._write_down(topic, found, policy, failed=failed is not None)
-        self._worker.receipts.note(found.delivered)
         if failed is not None:
             log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
             self._queue.report(first_failure(topic, failed, policy))

@@ -47,6 +47,7 @@ log = get_logger("pipeline")
 
 def run(settings: PipelineSettings) -> None:
     """Run until SIGTERM or SIGINT, or until the parent process is gone; raises when a query dies."""
+    parent = os.getppid()
     stopping = _stop_on_signals()
     scratch, lock = claim_scratch(settings.scratch)
     settings = dataclasses.replace(
@@ -63,10 +64,11 @@ def run(settings: PipelineSettings) -> None:
     session = open_session(settings)
     try:
         queries = start_queries(session, settings)
-        if lease.wait(stopping, partial(_check, queries, settings)):
+        look = partial(_look, parent, stopping, partial(_check, queries, settings))
+        if lease.wait(stopping, look):
             take_part()
             log.info("pipeline_started", master=settings.master)
-            _watch(queries, stopping, lease, settings)
+            _watch(stopping, lease, look)
             finish_batches(queries, settings)
     finally:
         end_session(session)
@@ -155,12 +157,19 @@ def checkpoint(settings: PipelineSettings, name: str) -> Path:
     return spark_files(settings) / f"{name}-{time.time_ns()}"
 
 
-def _watch(queries: Sequence[Query], stopping: Event, lease: Lease, settings: PipelineSettings) -> None:
-    parent = os.getppid()
-    while not stopping.wait(LOOK_EVERY_SECONDS) and os.getppid() == parent:
+def _watch(stopping: Event, lease: Lease, look: Callable[[], None]) -> None:
+    while not stopping.wait(LOOK_EVERY_SECONDS):
         if lease.is_lost():
             raise Unavailable("another pipeline has taken over")
-        _check(queries, settings)
+        look()
+
+
+def _look(parent: int, stopping: Event, check: Callable[[], None]) -> None:
+    """Stop if the parent process is gone, which is no trouble; else check for trouble."""
+    if os.getppid() != parent:
+        stopping.set()
+    else:
+        check()
 
 
 def _check(queries: Sequence[Query], settings: PipelineSettings) -> None:

@@ -84,5 +84,5 @@ class Lease:
     def _prolong(self) -> None:
         try:
             self._taken = not self._cursors.keep(CONSUMER, self._holder, SECONDS)
-        except Unavailable as error:
-            log.warning("lease_not_kept", reason=error.message)
+        except Exception as error:  # noqa: BLE001 - without this thread nobody knows whether it is lost
+            log.warning("lease_not_kept", reason=f"{type(error).__name__}: {error}")

@@ -10,8 +10,10 @@ number that goes out at once grows as long as all get through and falls to what 
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from bucketwire.config import PipelineSettings
-from bucketwire.errors import Unavailable
+from bucketwire.errors import Conflict, Unavailable
 from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -147,7 +149,7 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     """Try the due messages of these topics, all topics at once. Those that take long go on without us."""
     worker.router.refresh()
     unhealthy = worker.metabase.queue.unhealthy()
-    running = {}
+    running: dict[Future[Tally], str] = {}
     for arn in _next_in_turn(worker, arns, unhealthy):
         drain = TopicDrain(worker, arn, unhealthy.get(arn))
         drain.claim()
@@ -158,10 +160,10 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     done, late = wait(running or list(worker.drains), WAIT_FOR_DRAINS_SECONDS)
     done, late = done & running.keys(), late & running.keys()
     for each in late:
-        each.add_done_callback(_log_trouble)
+        each.add_done_callback(partial(_log_trouble, running[each]))
     if not worker.drains:
         worker.drain_publishers.shrink()
-    return sum((each.result() for each in done), start=Tally())
+    return _total({each: running[each] for each in done})
 
 
 def _next_in_turn(worker: Worker, arns: Sequence[str], unhealthy: dict[str, TopicHealth]) -> list[str]:
@@ -176,10 +178,29 @@ def _next_in_turn(worker: Worker, arns: Sequence[str], unhealthy: dict[str, Topi
     return waiting[: max(0, free)]
 
 
-def _log_trouble(drain: Future[Tally]) -> None:
+def _total(drains: Mapping[Future[Tally], str]) -> Tally:
+    """What has come of drains that are at their end. Raises `Unavailable` if the metabase is away.
+
+    Any other trouble is that of one topic, and the other topics have no part in it.
+    """
+    tally, away = Tally(), None
+    for drain, arn in drains.items():
+        match drain.exception():
+            case None:
+                tally += drain.result()
+            case Unavailable() as error:
+                away = error
+            case _:
+                _log_trouble(arn, drain)
+    if away is not None:
+        raise away
+    return tally
+
+
+def _log_trouble(arn: str, drain: Future[Tally]) -> None:
     """Nobody waits for this drain any more. What it could not settle is due again when its claim ends."""
     if (error := drain.exception()) is not None:
-        log.error("drain_failed", reason=str(error))
+        log.error("drain_failed", topic=arn, reason=f"{type(error).__name__}: {error}")
 
 
 class TopicDrain:
@@ -187,7 +208,8 @@ class TopicDrain:
 
     While it is at work the topic is claimed, by a time before which nobody else tries it: a round does not
     wait for a destination that hangs, and the next round leaves it alone. Should this process die, the claim
-    ends by itself.
+    ends by itself. A drain that goes on for longer claims the topic again, in time. One whose claim has run
+    out stops with `Conflict`, and says nothing more of the topic: another may be at work on it by then.
     """
 
     def __init__(self, worker: Worker, arn: str, health: TopicHealth | None) -> None:
@@ -204,23 +226,37 @@ class TopicDrain:
         """Whether messages stay in their places: one that fails holds up those behind it."""
         self._slow_at_ns = slow_at_ns(health)
         """When an answer last came slowly; 0 is never."""
+        self._attempt_seconds = worker.settings.retry_deadline_seconds + 1
+        self._claimed_until_ns = inf
+        self._tally = Tally()
 
     def claim(self) -> None:
         """Keep others off the topic for as long as an attempt may take. Its last failure stays to be read."""
-        seconds = self._worker.settings.retry_deadline_seconds + TIME_SLICE_SECONDS + 1
-        self._report(max(1, self._failures), time.time_ns() + int(seconds * 1e9), self._reason)
+        until_ns = time.time_ns() + int((self._attempt_seconds + TIME_SLICE_SECONDS) * 1e9)
+        self._report(TopicHealth(self._arn, max(1, self._failures), until_ns, self._reason))
+        self._claimed_until_ns = until_ns
 
     def run(self) -> Tally:
         """Go on until nothing is due, nothing gets through, or the time is over."""
+        try:
+            self._drain()
+        finally:
+            self._count()
+        return self._tally
+
+    def _drain(self) -> None:
         ends = time.monotonic() + TIME_SLICE_SECONDS
         limit = 1 if self._failures else FIRST_MESSAGES
-        tally = self._expire()
+        while self._expire():
+            self._hold()
         while parked := self._queue.take(self._arn, time.time_ns(), limit):
+            self._hold()
             found, failed = self._try(parked)
-            tally += found
+            self._tally += found
             if failed is not None:
                 self._fail(failed)
-                tally += self._expire()
+                while self._expire():  # no claim is needed for this: nothing is published any more
+                    continue
                 break
             limit = min(2 * limit, MOST_MESSAGES) if not found.parked else max(1, found.delivered)
             if time.monotonic() > ends:
@@ -228,12 +264,19 @@ class TopicDrain:
                 break
         else:
             self._report_answers(failures=0)
+
+    def _count(self) -> None:
+        tally = self._tally
         tally.count()
         if tally.messages:
             log.info(
                 "parked_redelivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried
             )
-        return tally
+
+    def _hold(self) -> None:
+        """Claim again if what is left of the claim may not be enough for an attempt."""
+        if self._claimed_until_ns - time.time_ns() < self._attempt_seconds * 1e9:
+            self.claim()
 
     def _try(self, parked: Sequence[Parked]) -> tuple[Tally, Retry | None]:
         """What became of them, and why the destination is taken for down if it is."""
@@ -253,28 +296,28 @@ class TopicDrain:
         failures = self._failures + 1
         log.warning("topic_failed", topic=self._arn, failures=failures, reason=failed.reason)
         if is_critical(failures):  # before it is written down: dying in between raises it twice, not never
+            self.claim()  # the call may take as long as the attempt did
             raise_alarm(
                 TopicHealth(self._arn, failures, reason=failed.reason), self._worker.settings.alert_url
             )
-        self._report(failures, self._due_ns(failures, failed), failed.reason)
+        self._report(TopicHealth(self._arn, failures, self._due_ns(failures, failed), failed.reason))
 
-    def _expire(self) -> Tally:
-        """Bury what has waited too long or was tried too often."""
-        policy, buried = self._policy, 0
-        while policy.ends:
-            lived_ns = policy.time_to_live_seconds * 1_000_000_000
-            expired = self._queue.expire(
-                self._arn,
-                parked_before_ns=time.time_ns() - lived_ns if lived_ns else 0,
-                more_attempts_than=policy.max_retries or None,
-                limit=MOST_MESSAGES,
-            )
-            buried += len(expired)
-            for message in expired:
-                log_burial(message, "time_to_live or max_retries")
-            if len(expired) < MOST_MESSAGES:
-                break
-        return Tally(buried=buried)
+    def _expire(self) -> bool:
+        """Bury some of what has waited too long or was tried too often; whether there may be more."""
+        policy = self._policy
+        if not policy.ends:
+            return False
+        lived_ns = policy.time_to_live_seconds * 1_000_000_000
+        expired = self._queue.expire(
+            self._arn,
+            parked_before_ns=time.time_ns() - lived_ns if lived_ns else 0,
+            more_attempts_than=policy.max_retries or None,
+            limit=MOST_MESSAGES,
+        )
+        self._tally += Tally(buried=len(expired))
+        for message in expired:
+            log_burial(message, "time_to_live or max_retries")
+        return len(expired) == MOST_MESSAGES
 
     def _settlement(self, parked: Sequence[Parked], outcomes: Sequence[Outcome]) -> Settlement:
         settlement = Settlement([], [], [])
@@ -295,12 +338,15 @@ class TopicDrain:
     def _report_answers(self, *, failures: int) -> None:
         """It takes messages. One that was slow lately stays here: a batch would wait for it, or in vain."""
         if is_quick_again(self._slow_at_ns):
-            self._report(failures, 0, "")
+            self._report(TopicHealth(self._arn, failures))
         else:
-            self._queue.report(slow_health(self._arn, self._slow_at_ns))
+            self._report(slow_health(self._arn, self._slow_at_ns))
 
-    def _report(self, failures: int, retry_at_ns: int, reason: str) -> None:
-        self._queue.report(TopicHealth(self._arn, failures, retry_at_ns, reason))
+    def _report(self, health: TopicHealth) -> None:
+        """Say how the topic is, as long as that is ours to say."""
+        if time.time_ns() > self._claimed_until_ns:
+            raise Conflict("the claim on the topic has run out")
+        self._queue.report(health)
 
     def _publishing(self) -> Publish:
         """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""

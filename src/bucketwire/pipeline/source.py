@@ -34,6 +34,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.errors import Unavailable
 from bucketwire.event.change import decode_change
+from bucketwire.event.topic import Topic
 from bucketwire.log import configure_logging, get_logger
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Changes, Metabase, Topics
@@ -219,24 +220,29 @@ class Planner:
 class OrderedTopics:
     """Knows whether any topic wants its messages in order: then a batch is one slice, as two go at once.
 
-    A deleted topic still gets what was committed before. It counts until the stream has passed its end.
+    A deleted topic still gets what was committed before. It counts until the stream has passed its end; of
+    all that were deleted only the last end is kept.
     """
 
     def __init__(self, topics: Topics, changes: Changes) -> None:
-        self._ordered = ChosenTopics(topics, lambda topic: topic.ordered)
+        self._living = ChosenTopics(topics, self._lives)
         self._changes = changes
+        self._last_end_ns = 0
         self._passed_ns = 0
 
     def any(self, start: Offset) -> bool:
         """Whether there is one for what lies behind `start`, where something does."""
-        ends = [topic.deleted_at_ns for topic in self._ordered.look().values()]
-        deleted = [end for end in ends if end is not None]
-        if len(deleted) < len(ends):
+        if self._living.look():
             return True
-        last_ns = max(deleted, default=0)
-        if last_ns > self._passed_ns:
+        if self._last_end_ns > self._passed_ns:
             self._passed_ns = self._committed_ns(start)
-        return last_ns > self._passed_ns
+        return self._last_end_ns > self._passed_ns
+
+    def _lives(self, topic: Topic) -> bool:
+        """Whether the topic wants order for what comes; the end of one that did is noted."""
+        if topic.ordered and topic.deleted_at_ns is not None:
+            self._last_end_ns = max(self._last_end_ns, topic.deleted_at_ns)
+        return topic.ordered and topic.deleted_at_ns is None
 
     def _committed_ns(self, start: Offset) -> int:
         """When the first change behind `start` was committed: none behind it is older."""

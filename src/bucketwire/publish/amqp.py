@@ -80,13 +80,13 @@ class AmqpPublisher:
 
         One that hung before may not even get to send: others that hang hold up the connection apart.
         """
-        with self._connections.shared(("amqp", self._broker, self._hangs), self._open) as lanes:
+        hung = self._hangs  # another thread may find out more meanwhile
+        with self._connections.shared(("amqp", self._broker, hung), lambda: self._open(hung=hung)) as lanes:
             call = lanes.send(self._target, batch, give_up_at)
-        return not call.is_answered and (call.has_sent or self._hangs)
+        return not call.is_answered and (call.has_sent or hung)
 
-    def _open(self) -> Lanes:
-        count = 1 if self._hangs else LANES
-        return Lanes(self._broker, count, private_allowed=self._connections.private_allowed)
+    def _open(self, *, hung: bool) -> Lanes:
+        return Lanes(self._broker, 1 if hung else LANES, private_allowed=self._connections.private_allowed)
 
 
 def _ack_level(topic: Topic) -> AckLevel:

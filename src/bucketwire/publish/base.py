@@ -39,10 +39,10 @@ class Publisher(Protocol):
 
         Outcomes stand in the order of the messages. What is unanswered at the deadline is `Retry`.
         Never raises for what a destination does: unreachable, hanging or lying is an outcome.
-        Calling it twice sends twice.
+        Calling it twice sends twice. Threads may call it at once.
         """
         ...
 
     def close(self) -> None:
-        """Give up the connections. Calling it twice is harmless."""
+        """Give up the connections, but for those of calls under way. Calling it twice is harmless."""
         ...

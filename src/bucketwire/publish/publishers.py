@@ -15,8 +15,8 @@ _Key = tuple[str, frozenset[tuple[str, str]]]
 class Publishers:
     """Publishers by topic and its attributes: a topic that is set anew gets a new one.
 
-    Threads may call `get` at once, for topics that differ. `shrink` closes what is over the limit: call it
-    when nobody publishes.
+    Threads may call it at once, and publish meanwhile: a publisher that is closed gives up nothing that a
+    call under way needs.
     """
 
     def __init__(
@@ -39,9 +39,11 @@ class Publishers:
             if publisher is not None:
                 self._opened.move_to_end(key)
                 return publisher
-        publisher = self._open(topic, self._connections)
+        opened = self._open(topic, self._connections)
         with self._lock:
-            self._opened[key] = publisher
+            publisher = self._opened.setdefault(key, opened)
+        if publisher is not opened:  # another thread was faster
+            opened.close()
         return publisher
 
     def shrink(self) -> None:

@@ -3,11 +3,14 @@
 import asyncio
 
 import msgspec
+import pytest
 
+from bucketwire.gateway import push_turns
 from bucketwire.gateway.push import THREADS
 from bucketwire.gateway.push_turns import (
     FAILING_SECONDS,
     HANGING_SECONDS,
+    HUNG_KEPT_SECONDS,
     NOT_TAKEN,
     TOO_MANY,
     TOO_MANY_HANG,
@@ -18,6 +21,9 @@ from bucketwire.gateway.push_turns import (
     Turns,
 )
 from factories import topic
+
+KEPT = 64
+MANY = 4 * KEPT
 
 
 class Clock:
@@ -210,5 +216,85 @@ def test_who_stops_waiting_keeps_nothing() -> None:
         await asyncio.wait([gone])
         topics[1].give_back(failed=False)
         assert await topics[0].take(0) == ""
+
+    asyncio.run(scene())
+
+
+@pytest.fixture
+def few_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few topics are all remembered that a test can have many more."""
+    monkeypatch.setattr(push_turns, "KEPT", KEPT)
+
+
+async def push_to_many(shares: Shares, *, failed: bool = False) -> None:
+    """One push each to many new topics, each of an owner of its own."""
+    for number in range(MANY):
+        turns = turns_of(shares, f"new-{number}", f"new-{number}")
+        assert await turns.take(60) == ""
+        turns.give_back(failed=failed)
+
+
+@pytest.mark.usefixtures("few_kept")
+def test_topics_and_owners_that_come_and_go_are_forgotten() -> None:
+    async def scene() -> None:
+        shares = Shares(THREADS, Clock())
+        await push_to_many(shares)
+        assert len(shares._turns) <= KEPT
+        assert len(shares._free_of_owner) <= KEPT
+
+    asyncio.run(scene())
+
+
+@pytest.mark.usefixtures("few_kept")
+def test_a_topic_that_fails_or_hangs_is_remembered_until_that_is_long_ago() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        shares = Shares(THREADS, clock)
+        hanging = await hung(shares, clock, "hanging", "owner-1")
+        fails = turns_of(shares, "fails")
+        await fails.take(60)
+        fails.give_back(failed=True)
+        await push_to_many(shares)
+        assert turns_of(shares, "hanging") is hanging
+        assert turns_of(shares, "fails") is fails
+        clock.now += HUNG_KEPT_SECONDS
+        await push_to_many(shares)
+        assert turns_of(shares, "hanging") is not hanging
+        assert turns_of(shares, "fails") is not fails
+
+    asyncio.run(scene())
+
+
+@pytest.mark.usefixtures("few_kept")
+def test_many_topics_that_fail_are_forgotten_too_when_they_do_no_more() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        shares = Shares(THREADS, clock)
+        await push_to_many(shares, failed=True)
+        assert len(shares._turns) == MANY
+        clock.now += FAILING_SECONDS
+        for number in range(KEPT + 1):
+            turns_of(shares, f"last-{number}")
+        assert len(shares._turns) <= KEPT + 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.usefixtures("few_kept")
+def test_a_topic_that_is_pushed_to_or_waited_for_is_not_forgotten_nor_is_its_owner() -> None:
+    async def scene() -> None:
+        shares = Shares(THREADS, Clock())
+        busy = [turns_of(shares, f"{number}") for number in range(THREADS // 4)]
+        for turns in busy:
+            await turns.take(60)
+        waited_for = turns_of(shares, "waited-for")
+        waiting = asyncio.ensure_future(waited_for.take(60))
+        await asyncio.sleep(0)
+        await push_to_many(shares)
+        assert turns_of(shares, "waited-for") is waited_for
+        assert [turns_of(shares, f"{number}") for number in range(THREADS // 4)] == busy
+        assert await turns_of(shares, "one-more").take(0) == TOO_MANY_OF_OWNER
+        busy[0].give_back(failed=False)
+        assert await waiting == ""
 
     asyncio.run(scene())

@@ -1,19 +1,23 @@
 """Changes that the pipeline does not read in time: said in the log, in /-/ready and in the metrics."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from bucketwire.blobs import Blobs
 from bucketwire.config import CONSUMER
 from bucketwire.event.name import Operation
-from bucketwire.gateway import retention
+from bucketwire.gateway import housekeeping as housekeeping_module
+from bucketwire.gateway import readiness, retention
 from bucketwire.gateway.housekeeping import housekeeping
 from bucketwire.gateway.metrics import metrics_page
-from bucketwire.gateway.readiness import LOST, Readiness, look
+from bucketwire.gateway.readiness import LOST, Readiness, ReadyState, look
 from bucketwire.gateway.retention import HOUR_NS, enforce_retention, pipeline_lag
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -152,6 +156,59 @@ def test_a_loss_is_an_alarm_and_stays_one_until_it_is_accepted(
     assert b"bucketwire_changes_lost 0.0" in metrics_page(metabase)
 
 
+def before_first_head(metabase: Metabase, act: Callable[[], object]) -> None:
+    """Let this happen after the cursor was loaded, and before it is looked at."""
+    original, acts = metabase.changes.head, [act]
+
+    def head(after: str, limit: int) -> str:
+        if acts:
+            acts.pop()()
+        return original(after, limit)
+
+    metabase.changes.head = head  # type: ignore[method-assign]
+
+
+def read(metabase: Metabase, count: int) -> None:
+    """The pipeline reads so many changes from the start, saves its cursor and trims."""
+    end = str(int(metabase.changes.start()) + count)
+    metabase.cursors.save(CONSUMER, end, 1)
+    metabase.changes.trim(end)
+
+
+def test_changes_that_the_pipeline_reads_and_trims_during_the_look_are_not_lost(
+    metabase: Metabase, clock: Clock
+) -> None:
+    alive(metabase, clock)
+    write(metabase, "a", "b", "c")
+    before_first_head(metabase, lambda: read(metabase, 2))
+    lag = pipeline_lag(metabase)
+    assert (lag.changes, lag.lost) == (1, False)
+
+
+def test_what_the_pipeline_trims_while_old_changes_go_is_no_alarm(
+    metabase: Metabase, log: Log, clock: Clock
+) -> None:
+    alive(metabase, clock)
+    write(metabase, "a", "b", "c")
+    before_first_head(metabase, lambda: read(metabase, 2))
+    enforce_retention(metabase, 168)
+    assert log.alarms == []
+
+
+def test_a_cursor_that_moves_during_the_look_and_is_still_too_far_behind_has_lost_changes(
+    metabase: Metabase, clock: Clock
+) -> None:
+    alive(metabase, clock)
+    write(metabase, "a", "b", "c")
+
+    def fall_behind() -> None:
+        read(metabase, 1)
+        metabase.changes.trim(str(int(metabase.changes.start()) + 1))
+
+    before_first_head(metabase, fall_behind)
+    assert pipeline_lag(metabase).lost
+
+
 def test_ready_warns_at_half_the_retention_and_fails_when_changes_are_lost(
     metabase: Metabase, log: Log, clock: Clock
 ) -> None:
@@ -188,6 +245,46 @@ def test_the_metabase_is_not_asked_at_each_request(metabase: Metabase, clock: Cl
     ready = Readiness(metabase, 100)
     assert {ready() for _ in range(5)} == {ready()}
     assert len(asked) < 5
+
+
+def test_who_asks_while_another_looks_waits_for_what_it_sees(
+    metabase: Metabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Metabase] = []
+
+    def slow_look(looked_at: Metabase, _retention_hours: int) -> ReadyState:
+        looks.append(looked_at)
+        Event().wait(0.1)
+        return ReadyState("seen")
+
+    monkeypatch.setattr(readiness, "look", slow_look)
+    ready, together = Readiness(metabase, 100), Barrier(4)
+
+    def ask(_: int) -> ReadyState:
+        together.wait(10)
+        return ready()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(ask, range(4))) == [ReadyState("seen")] * 4
+    assert len(looks) == 1
+
+
+def test_housekeeping_goes_on_after_an_error_that_nobody_foresaw(
+    metabase: Metabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[int] = []
+
+    def keep_house(*_: object) -> None:
+        turns.append(1)
+        if len(turns) == 1:
+            raise RuntimeError("nobody has thought of this")
+
+    monkeypatch.setattr(housekeeping_module, "keep_house", keep_house)
+    with capture_logs() as lines, housekeeping(metabase, Blobs(f"file://{tmp_path}/objects"), 0.01, 1):
+        until(lambda: len(turns) > 1, 10, lambda: "no second turn")
+    assert [(line["event"], line["error"], line["reason"]) for line in lines] == [
+        ("housekeeping_failed", "RuntimeError", "nobody has thought of this")
+    ]
 
 
 @pytest.mark.usefixtures("log")

@@ -30,6 +30,7 @@ from bucketwire.pipeline.worker import Worker, make_worker
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.publishers import Publishers
+from clock import Clock
 from factories import new_object, origin, topic
 from factories import rule as notification_rule
 
@@ -47,22 +48,6 @@ FAILED_CALLS_BEFORE_ALARM = CRITICAL_FAILURES - 1
 MANY = 1_000
 
 _runs = count()
-
-
-@dataclass
-class Clock:
-    """Takes the place of the module `time`."""
-
-    now: float = 1_000_000.0
-
-    def time_ns(self) -> int:
-        return int(self.now * 1e9)
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def process_time(self) -> float:
-        return 0.0
 
 
 @dataclass

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from bucketwire.config import CONSUMER
-from bucketwire.errors import Unavailable
+from bucketwire.errors import ConfigError, Unavailable
 from bucketwire.metabase.base import Cursors, Metabase
 from bucketwire.pipeline import lease as lease_module
 from bucketwire.pipeline.lease import Lease, new_holder
@@ -69,10 +69,11 @@ def test_a_lease_that_another_has_taken_is_lost(metabase: Metabase) -> None:
 
 
 class Away:
-    """The cursors of a metabase that is away when it is told to be."""
+    """The cursors of a metabase that is away, or has another trouble, when it is told to be."""
 
-    def __init__(self, cursors: Cursors) -> None:
+    def __init__(self, cursors: Cursors, trouble: Exception) -> None:
         self._cursors = cursors
+        self._trouble = trouble
         self.away = False
         self.refused = 0
 
@@ -82,15 +83,19 @@ class Away:
     def keep(self, consumer: str, holder: str, seconds: float) -> bool:
         if self.away:
             self.refused += 1
-            raise Unavailable("away")
+            raise self._trouble
         return self._cursors.keep(consumer, holder, seconds)
 
 
+TROUBLES = [Unavailable("away"), ConfigError("the metabase file cannot be used"), RuntimeError("a mistake")]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: type(trouble).__name__)
 def test_a_lease_that_ran_out_while_the_metabase_was_away_is_kept_if_nobody_took_it(
-    metabase: Metabase, monkeypatch: pytest.MonkeyPatch
+    metabase: Metabase, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
     monkeypatch.setattr(lease_module, "SECONDS", 0.05)
-    cursors = Away(metabase.cursors)
+    cursors = Away(metabase.cursors, trouble)
     kept = Lease(cursors, "first")  # type: ignore[arg-type]
     assert kept.wait(threading.Event())
     cursors.away = True
@@ -99,3 +104,22 @@ def test_a_lease_that_ran_out_while_the_metabase_was_away_is_kept_if_nobody_took
     until(lambda: metabase.cursors.holder(CONSUMER) == "first", 10, lambda: "it was not taken again")
     assert not kept.is_lost()
     kept.release()
+
+
+@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: type(trouble).__name__)
+def test_a_lease_that_another_took_in_a_time_of_trouble_is_lost(
+    metabase: Metabase, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    monkeypatch.setattr(lease_module, "SECONDS", 0.05)
+    cursors = Away(metabase.cursors, trouble)
+    cut_off = Lease(cursors, "first")  # type: ignore[arg-type]
+    assert cut_off.wait(threading.Event())
+    cursors.away = True
+    until(lambda: metabase.cursors.lease(CONSUMER, "second", 60), 10, lambda: "it does not run out")
+    seen = cursors.refused
+    until(lambda: cursors.refused > seen, 10, lambda: "it does not ask")
+    assert not cut_off.is_lost(), "nobody has told it yet"
+    cursors.away = False
+    until(cut_off.is_lost, 10, lambda: "it has not noticed")
+    cut_off.release()
+    assert metabase.cursors.holder(CONSUMER) == "second"

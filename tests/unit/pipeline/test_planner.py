@@ -120,6 +120,31 @@ def test_a_deleted_topic_keeps_its_order_for_what_was_committed_before(
     assert [ordered.any(offset) for offset in offsets] == [True, True, False, False]
 
 
+def test_deleted_topics_are_not_kept_in_mind_one_by_one(metabase: Metabase, ordered: OrderedTopics) -> None:
+    for name in "abc":
+        metabase.topics.put(topic(name=name, ordering="key"))
+    put(metabase, 1)
+    for name in "abc":
+        metabase.topics.delete(topic(name=name).arn)
+    assert ordered.any(metabase.changes.start())
+    assert not ordered._living.look()
+
+
+def test_of_several_deleted_topics_each_keeps_its_order_to_its_end(
+    metabase: Metabase, ordered: OrderedTopics
+) -> None:
+    for name in "ab":
+        metabase.topics.put(topic(name=name, ordering="key"))
+    put(metabase, 1)
+    metabase.topics.delete(topic(name="b").arn)
+    put(metabase, 1)
+    metabase.topics.delete(topic(name="a").arn)
+    put(metabase, 1)
+    changes, start = metabase.changes, metabase.changes.start()
+    offsets = [start, *(changes.head(start, count) for count in (1, 2))]
+    assert [ordered.any(offset) for offset in offsets] == [True, True, False]
+
+
 def test_a_change_of_one_topic_reads_no_others(
     metabase: Metabase, ordered: OrderedTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:

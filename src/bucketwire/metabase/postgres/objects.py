@@ -10,16 +10,18 @@ from bucketwire.metabase.postgres.connection import Database, Transaction
 from bucketwire.metabase.postgres.listing import list_page, list_versions
 from bucketwire.metabase.postgres.rows import Partitions, PostgresRows, Reading
 from bucketwire.metabase.postgres.rules import PostgresRules
-from bucketwire.metabase.stored import COLUMNS, stored_from_row
+from bucketwire.metabase.stored import WITHOUT_BYTES, stored_from_row
 from bucketwire.metabase.values import ALWAYS, Condition, Deleted, NewObject, Page, StoredObject
 
+_KEY_FURTHER_ON = """
+SELECT object_key FROM objects WHERE bucket_id = %s AND object_key > %s ORDER BY object_key LIMIT 1 OFFSET %s
+"""
 _OF_KEYS = f"""
-SELECT {COLUMNS} FROM objects WHERE bucket_id = %s AND object_key IN (
-    SELECT DISTINCT object_key FROM objects
-    WHERE bucket_id = %s AND object_key > %s AND object_key >= %s AND substr(object_key, 1, %s) = %s
-    ORDER BY object_key LIMIT %s
-) ORDER BY object_key, version DESC
+SELECT {WITHOUT_BYTES} FROM objects WHERE bucket_id = %s AND object_key > %s AND object_key <= %s
+ORDER BY object_key, version DESC
 """  # noqa: S608 - constants
+_BEHIND_ALL_KEYS = b"\xff"
+"""No key begins with it: keys are UTF-8."""
 _UNKNOWN = """
 SELECT name FROM unnest(%s::text[]) AS name
 WHERE NOT EXISTS (SELECT 1 FROM used_blobs WHERE used_blobs.name = name.name)
@@ -78,12 +80,6 @@ class PostgresObjects:
             )
         )
 
-    def delete_all_versions(self, bucket: str, key: str, origin: Origin) -> int:
-        """Remove all of the key."""
-        return self._database.run(
-            lambda work: mutations.delete_all_versions(self._rows(work), bucket, key, origin)
-        )
-
     def move(self, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
         """Move the current object."""
         return self._database.run(
@@ -126,12 +122,12 @@ class PostgresObjects:
             limit=limit,
         )
 
-    def versions_of_keys(self, bucket: str, *, prefix: str, after: str, limit: int) -> list[StoredObject]:
+    def versions_of_keys(self, bucket: str, *, after: str, limit: int) -> list[StoredObject]:
         """All versions of the next keys."""
         found, _ = read_bucket(self._database, bucket)
-        start = prefix.encode()
-        values = (found.id, found.id, after.encode(), start, len(start), start, limit)
-        return [stored_from_row(row) for row in self._database.rows(_OF_KEYS, values)]
+        last = self._database.rows(_KEY_FURTHER_ON, (found.id, after.encode(), limit - 1))
+        bounds = (found.id, after.encode(), last[0][0] if last else _BEHIND_ALL_KEYS)
+        return [stored_from_row(row) for row in self._database.rows(_OF_KEYS, bounds)]
 
     def dropped_blobs(self, limit: int) -> list[str]:
         """Blobs that may be removed."""

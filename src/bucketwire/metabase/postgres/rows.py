@@ -23,7 +23,6 @@ _LATEST_COLUMNS = ", ".join(f"(latest).{column}" for column in COLUMNS.split(", 
 _ENTER_KEY = f"SELECT stamp, {_LATEST_COLUMNS} FROM enter_key(%s, %s, %s, %s)"  # noqa: S608 - constants
 _NULL_VERSION = _OF_KEY + " AND status IN (3, 6)"
 _EXACT = _OF_KEY + " AND version = %s AND status NOT IN (3, 6)"
-_ALL = _OF_KEY + " ORDER BY version DESC"
 _INSERT = f"""
 INSERT INTO objects (bucket_id, {COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """  # noqa: S608 - constants
@@ -101,10 +100,6 @@ class PostgresRows:
     def exact(self, bucket_id: str, key: str, version: int) -> StoredObject | None:
         """The row of that version."""
         return _first(self._work.row(_EXACT, (bucket_id, key.encode(), version)))
-
-    def all_versions(self, bucket_id: str, key: str) -> list[StoredObject]:
-        """All rows of the key."""
-        return [stored_from_row(row) for row in self._work.rows(_ALL, (bucket_id, key.encode()))]
 
     def insert(self, bucket_id: str, stored: StoredObject) -> None:
         """Add a row, and note which blobs it uses."""

@@ -11,7 +11,13 @@ from bucketwire.metabase.sqlite.connection import Execute, Readers, Row
 from bucketwire.metabase.sqlite.listing import list_page, list_versions
 from bucketwire.metabase.sqlite.rules import SqliteRules
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
-from bucketwire.metabase.stored import COLUMNS, encode_described, row_from_stored, stored_from_row
+from bucketwire.metabase.stored import (
+    COLUMNS,
+    WITHOUT_BYTES,
+    encode_described,
+    row_from_stored,
+    stored_from_row,
+)
 from bucketwire.metabase.values import (
     ALWAYS,
     Bucket,
@@ -26,13 +32,15 @@ _OF_KEY = f"SELECT {COLUMNS} FROM objects WHERE bucket_id = ? AND object_key = ?
 _LATEST = _OF_KEY + " ORDER BY version DESC LIMIT 1"
 _NULL_VERSION = _OF_KEY + " AND status IN (3, 6)"
 _EXACT = _OF_KEY + " AND version = ? AND status NOT IN (3, 6)"
-_ALL = _OF_KEY + " ORDER BY version DESC"
+_KEY_FURTHER_ON = """
+SELECT object_key FROM objects WHERE bucket_id = ? AND object_key > ? ORDER BY object_key LIMIT 1 OFFSET ?
+"""
 _OF_KEYS = f"""
-SELECT {COLUMNS} FROM objects WHERE bucket_id = ? AND object_key IN (
-    SELECT DISTINCT object_key FROM objects
-    WHERE bucket_id = ? AND object_key > ? AND object_key >= ? AND object_key < ? ORDER BY object_key LIMIT ?
-) ORDER BY object_key, version DESC
+SELECT {WITHOUT_BYTES} FROM objects WHERE bucket_id = ? AND object_key > ? AND object_key <= ?
+ORDER BY object_key, version DESC
 """  # noqa: S608 - constants
+_BEHIND_ALL_KEYS = b""
+"""To SQLite, bytes are greater than any text."""
 _INSERT = f"INSERT INTO objects (bucket_id, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _DELETE = "DELETE FROM objects WHERE bucket_id = ? AND object_key = ? AND version = ?"
 _DESCRIBE = """
@@ -77,10 +85,6 @@ class SqliteRows:
     def exact(self, bucket_id: str, key: str, version: int) -> StoredObject | None:
         """The row of that version."""
         return _first(self._execute(_EXACT, (bucket_id, key, version)).fetchone())
-
-    def all_versions(self, bucket_id: str, key: str) -> list[StoredObject]:
-        """All rows of the key."""
-        return [stored_from_row(row) for row in self._execute(_ALL, (bucket_id, key)).fetchall()]
 
     def insert(self, bucket_id: str, stored: StoredObject) -> None:
         """Add a row, and note which blobs it uses."""
@@ -161,12 +165,6 @@ class SqliteObjects:
             )
         )
 
-    def delete_all_versions(self, bucket: str, key: str, origin: Origin) -> int:
-        """Remove all of the key."""
-        return self._writer.run(
-            lambda work: mutations.delete_all_versions(self._rows(work), bucket, key, origin)
-        )
-
     def move(self, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
         """Move the current object."""
         return self._writer.run(
@@ -209,11 +207,11 @@ class SqliteObjects:
             limit=limit,
         )
 
-    def versions_of_keys(self, bucket: str, *, prefix: str, after: str, limit: int) -> list[StoredObject]:
+    def versions_of_keys(self, bucket: str, *, after: str, limit: int) -> list[StoredObject]:
         """All versions of the next keys."""
         found, _ = find_bucket(self._readers.execute, bucket)
-        beyond = prefix + chr(0x10FFFF) * 2
-        rows = self._readers.rows(_OF_KEYS, (found.id, found.id, after, prefix, beyond, limit))
+        last = self._readers.row(_KEY_FURTHER_ON, (found.id, after, limit - 1))
+        rows = self._readers.rows(_OF_KEYS, (found.id, after, last[0] if last else _BEHIND_ALL_KEYS))
         return [stored_from_row(row) for row in rows]
 
     def dropped_blobs(self, limit: int) -> list[str]:

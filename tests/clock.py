@@ -1,0 +1,22 @@
+"""A clock that stands still until it is told to go on."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Clock:
+    """Takes the place of the module `time`."""
+
+    now: float = 1_000_000.0
+
+    def time_ns(self) -> int:
+        return int(self.now * 1e9)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return 0.0
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds

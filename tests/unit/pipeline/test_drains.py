@@ -1,0 +1,330 @@
+"""A drain of one topic: its trouble is nobody else's, and nobody else is at work while it is."""
+
+import dataclasses
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from bucketwire.config import PipelineSettings
+from bucketwire.errors import Conflict, Unavailable
+from bucketwire.event.message import Message
+from bucketwire.event.name import Operation
+from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import Slice, TopicHealth
+from bucketwire.pipeline import redeliver
+from bucketwire.pipeline.deliver import SliceDelivery
+from bucketwire.pipeline.outcomes import Tally
+from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
+from bucketwire.pipeline.worker import Worker, make_worker
+from bucketwire.publish.base import Delivered, Outcome, Retry
+from bucketwire.publish.connections import Connections
+from bucketwire.publish.publishers import Publishers
+from clock import Clock
+from factories import message, new_object, origin, rule, topic
+
+TOO_LONG_SECONDS = 10**12
+"""In nanoseconds it is more than SQLite takes."""
+ALMOST_CRITICAL = 4
+CALL_SECONDS = 5.0
+CLAIM_SECONDS = 8.0
+
+
+@dataclass
+class Destination:
+    """Of all topics. Answers as it is told, after `act`."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    act: Callable[[], object] = lambda: None
+    calls: list[list[str]] = field(default_factory=list)
+
+    def publish(self, messages: Sequence[Message], _: float) -> list[Outcome]:
+        self.calls.append([each.event_id for each in messages])
+        self.act()
+        return (self.outcomes or [Delivered()] * len(messages))[: len(messages)]
+
+    def close(self) -> None:
+        """There is no connection."""
+
+
+@pytest.fixture
+def destination() -> Destination:
+    return Destination()
+
+
+@pytest.fixture
+def worker(
+    metabase: Metabase, destination: Destination, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Worker]:
+    monkeypatch.setattr(redeliver, "WAIT_FOR_DRAINS_SECONDS", 30)
+    settings = PipelineSettings(f"sqlite:///{tmp_path}/metabase.db", "aws", tmp_path)
+    opener: Callable[..., Any] = lambda *_: destination  # noqa: E731
+    publishers = Publishers(opener, Connections())
+    made = dataclasses.replace(
+        make_worker(settings, metabase), publishers=publishers, drain_publishers=publishers
+    )
+    yield made
+    for threads in (made.threads, made.attempts, made.drain_threads):
+        threads.shutdown()
+
+
+def park(metabase: Metabase, name: str, *event_ids: str, **attributes: str) -> str:
+    """A topic with these messages; its ARN."""
+    made = topic(name=name, **attributes)
+    metabase.topics.put(made)
+    parked = [message(event_id, made.arn) for event_id in event_ids]
+    metabase.queue.park(parked, due_at_ns=0, attempts=1, reason="HTTP 503")
+    return made.arn
+
+
+def waiting(metabase: Metabase, arn: str) -> int:
+    return len(metabase.queue.pending(arn, after=0, limit=100))
+
+
+def failed_drains(lines: Sequence[Any]) -> list[tuple[str, str]]:
+    return [(line["topic"], line["reason"]) for line in lines if line["event"] == "drain_failed"]
+
+
+def test_a_limit_that_the_metabase_cannot_count_with_ends_the_drain_of_its_topic_alone(
+    worker: Worker, metabase: Metabase
+) -> None:
+    bad = park(metabase, "bad", "event-1", time_to_live=str(TOO_LONG_SECONDS))
+    good = park(metabase, "good", "event-2")
+    with structlog.testing.capture_logs() as lines:
+        assert redeliver_topics(worker, [bad, good]) == Tally(delivered=1)
+    ((arn, reason),) = failed_drains(lines)
+    assert arn == bad
+    assert reason.startswith("OverflowError: ")
+    assert waiting(metabase, bad) == 1
+
+
+def test_a_parked_message_that_cannot_be_read_ends_the_drain_of_its_topic_alone(
+    worker: Worker, metabase: Metabase, tmp_path: Path
+) -> None:
+    bad, good = park(metabase, "bad", "event-1"), park(metabase, "good", "event-2")
+    damage(tmp_path, bad)
+    with structlog.testing.capture_logs() as lines:
+        assert redeliver_topics(worker, [bad, good]) == Tally(delivered=1)
+    assert [arn for arn, _ in failed_drains(lines)] == [bad]
+
+
+def damage(folder: Path, arn: str) -> None:
+    """Write nonsense over the parked messages of a topic."""
+    for path in folder.glob("*.db"):
+        with sqlite3.connect(path) as connection:
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'parked'").fetchone():
+                connection.execute("UPDATE parked SET message = x'00' WHERE topic_arn = ?", (arn,))
+        connection.close()
+
+
+def test_a_metabase_that_is_away_is_raised_and_what_else_went_wrong_is_logged(
+    worker: Worker, metabase: Metabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arns = [park(metabase, name, name) for name in ("away", "bad", "good")]
+    take = metabase.queue.take
+
+    def take_or_raise(topic_arn: str, now_ns: int, limit: int) -> Any:
+        match topic_arn.rpartition(":")[2]:
+            case "away":
+                raise Unavailable("the disk is full")
+            case "bad":
+                raise RuntimeError("a mistake of ours")
+        return take(topic_arn, now_ns, limit)
+
+    monkeypatch.setattr(metabase.queue, "take", take_or_raise)
+    with structlog.testing.capture_logs() as lines, pytest.raises(Unavailable):
+        redeliver_topics(worker, arns)
+    assert failed_drains(lines) == [(arns[1], "RuntimeError: a mistake of ours")]
+    assert waiting(metabase, arns[2]) == 0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    for place in ("redeliver", "attempt"):
+        monkeypatch.setattr(f"bucketwire.pipeline.{place}.time", made)
+    monkeypatch.setattr("bucketwire.metabase.sqlite.queue.time", made)
+    return made
+
+
+@dataclass
+class Topic:
+    """One topic in hand, on a clock of its own."""
+
+    worker: Worker
+    arn: str
+    clock: Clock
+    seen_due: list[bool] = field(default_factory=list)
+
+    def drain(self, failures: int = 1) -> TopicDrain:
+        """A drain that has claimed the topic."""
+        self.worker.router.refresh()
+        made = TopicDrain(self.worker, self.arn, TopicHealth(self.arn, failures, 0, "HTTP 503"))
+        made.claim()
+        return made
+
+    def look(self, seconds: float) -> None:
+        """Note whether another worker would take it after so many seconds."""
+        self.clock.pass_by(seconds)
+        self.seen_due.append(self.arn in self.worker.metabase.queue.due_topics(self.clock.time_ns()))
+
+    def pass_on(self, seconds: float) -> TopicHealth:
+        """After so many seconds another worker has claimed it."""
+        self.clock.pass_by(seconds)
+        until_ns = self.clock.time_ns() + int(CLAIM_SECONDS * 1e9)
+        claimed = TopicHealth(self.arn, 1, until_ns, "claimed by another")
+        self.worker.metabase.queue.report(claimed)
+        return claimed
+
+    def health(self) -> TopicHealth | None:
+        return self.worker.metabase.queue.unhealthy().get(self.arn)
+
+
+@pytest.fixture
+def in_hand(worker: Worker, metabase: Metabase, clock: Clock) -> Topic:
+    """Six messages have waited for too long, one has not."""
+    arn = park(metabase, "videos", *(f"old-{number}" for number in range(6)), time_to_live="60")
+    clock.pass_by(61)
+    park(metabase, "videos", "new", time_to_live="60")
+    return Topic(worker, arn, clock)
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redeliver, "MOST_MESSAGES", 2)
+
+
+def before_each_page(metabase: Metabase, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    expire = metabase.queue.expire
+
+    def slowly(*args: Any, **limits: Any) -> list[Message]:
+        act()
+        return expire(*args, **limits)
+
+    monkeypatch.setattr(metabase.queue, "expire", slowly)
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_a_topic_stays_claimed_while_much_of_it_expires(
+    metabase: Metabase, destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before_each_page(metabase, monkeypatch, partial(in_hand.look, CALL_SECONDS))
+    destination.act = partial(in_hand.look, CALL_SECONDS)
+    assert in_hand.drain().run() == Tally(delivered=1, buried=6)
+    assert in_hand.seen_due == [False] * 5, "four pages, the last of them empty, and a call"
+    assert destination.calls == [["new"]]
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_a_drain_that_has_lost_its_claim_publishes_nothing_and_says_nothing(
+    metabase: Metabase, destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[TopicHealth] = []
+    before_each_page(metabase, monkeypatch, lambda: others.append(in_hand.pass_on(CLAIM_SECONDS + 1)))
+    with structlog.testing.capture_logs() as lines, pytest.raises(Conflict, match="has run out"):
+        in_hand.drain().run()
+    assert len(others) == 1, "it has stopped after the first page"
+    assert in_hand.health() == others[0]
+    assert destination.calls == []
+    assert [line["buried"] for line in lines if line["event"] == "parked_redelivered"] == [2]
+
+
+def test_a_drain_whose_only_page_took_too_long_publishes_nothing(
+    metabase: Metabase, destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before_each_page(metabase, monkeypatch, lambda: in_hand.pass_on(CLAIM_SECONDS + 1))
+    with pytest.raises(Conflict):
+        in_hand.drain().run()
+    assert destination.calls == []
+
+
+@pytest.mark.parametrize("outcome", [Delivered(), Retry("HTTP 503")], ids=["delivered", "failed"])
+def test_a_drain_that_comes_back_too_late_settles_its_messages_and_leaves_the_topic_to_the_other(
+    metabase: Metabase, destination: Destination, in_hand: Topic, outcome: Outcome
+) -> None:
+    others: list[TopicHealth] = []
+    destination.outcomes = [outcome]
+    destination.act = lambda: others.append(in_hand.pass_on(CLAIM_SECONDS + 1))
+    with pytest.raises(Conflict):
+        in_hand.drain().run()
+    assert in_hand.health() == others[0]
+    assert waiting(metabase, in_hand.arn) == (outcome != Delivered())
+
+
+def test_a_topic_stays_claimed_while_its_alarm_is_raised(
+    destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alarms: list[TopicHealth] = []
+
+    def raise_alarm(health: TopicHealth, _: str) -> None:
+        alarms.append(health)
+        in_hand.look(CALL_SECONDS)
+
+    monkeypatch.setattr(redeliver, "raise_alarm", raise_alarm)
+    destination.outcomes, destination.act = [Retry("HTTP 503")], partial(in_hand.look, CALL_SECONDS)
+    in_hand.drain(ALMOST_CRITICAL).run()
+    assert [alarm.failures for alarm in alarms] == [ALMOST_CRITICAL + 1]
+    assert in_hand.seen_due == [False, False]
+    health = in_hand.health()
+    assert health is not None
+    assert health.failures == ALMOST_CRITICAL + 1
+
+
+def test_a_drain_that_has_lost_its_claim_raises_no_alarm(
+    destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alarms: list[TopicHealth] = []
+    monkeypatch.setattr(redeliver, "raise_alarm", lambda health, _: alarms.append(health))
+    destination.outcomes = [Retry("HTTP 503")]
+    destination.act = partial(in_hand.pass_on, CLAIM_SECONDS + 1)
+    with pytest.raises(Conflict):
+        in_hand.drain(ALMOST_CRITICAL).run()
+    assert alarms == []
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_what_expires_after_a_failure_does_not_shorten_the_pause(
+    metabase: Metabase, destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No claim is made in the place of the pause, however many pages there are."""
+    monkeypatch.setattr(metabase.queue, "expire", held_back(metabase.queue.expire, until=destination))
+    destination.outcomes = [Retry("HTTP 503", after_seconds=600)]
+    asked_ns = in_hand.clock.time_ns() + int(600 * 1e9)
+    assert in_hand.drain().run() == Tally(parked=1, buried=6)
+    assert in_hand.health() == TopicHealth(in_hand.arn, 2, asked_ns, "HTTP 503")
+
+
+def held_back(expire: Callable[..., list[Message]], until: Destination) -> Callable[..., list[Message]]:
+    """Nothing expires before the destination was called."""
+    return lambda *args, **limits: expire(*args, **limits) if until.calls else []
+
+
+def test_what_was_delivered_is_noted_though_the_rest_cannot_be_parked(
+    worker: Worker, metabase: Metabase, destination: Destination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    metabase.topics.put(topic())
+    metabase.rules.edit("media", lambda _: [rule()])
+    for key in "ab":
+        metabase.objects.put("media", new_object(key), Operation.PUT, origin())
+    start = metabase.changes.start()
+    changes = list(metabase.changes.read(Slice(start, metabase.changes.head(start, 10))))
+    destination.outcomes = [Delivered(), Retry("HTTP 503")]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Unavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(metabase.queue, "park", refuse)
+        with pytest.raises(Unavailable):
+            SliceDelivery(worker).run(changes)
+    destination.outcomes = []
+    worker.receipts.outdate(time.time_ns())
+    assert SliceDelivery(worker).run(changes) == Tally(delivered=1)
+    assert destination.calls[1] == destination.calls[0][1:], "only the other one is sent again"

@@ -1,0 +1,93 @@
+"""When the pipeline ends by itself; Spark is left out."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bucketwire.config import CONSUMER, PipelineSettings
+from bucketwire.metabase.base import Metabase
+from bucketwire.pipeline import job
+from bucketwire.pipeline.scratch import spark_files
+from wire import until
+
+PATIENCE_SECONDS = 20
+ORPHANED = 1
+
+
+def nothing(*_: object) -> None:
+    """In place of what concerns Spark or this whole process."""
+
+
+@contextmanager
+def running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, during_the_start: Callable[[], None] = nothing
+) -> Iterator[threading.Thread]:
+    """A pipeline, in a thread."""
+    stopping = threading.Event()
+
+    def open_session(settings: PipelineSettings) -> None:
+        spark_files(settings).mkdir(parents=True)
+        during_the_start()
+
+    for name in ("give_way", "take_part", "end_session"):
+        monkeypatch.setattr(job, name, nothing)
+    monkeypatch.setattr(job, "_stop_on_signals", lambda: stopping)
+    monkeypatch.setattr(job, "open_session", open_session)
+    monkeypatch.setattr(job, "start_queries", lambda *_: [])
+    settings = PipelineSettings(
+        f"sqlite:///{tmp_path}/metabase.db", "aws", tmp_path / "scratch", holder="ours"
+    )
+    thread = threading.Thread(target=job.run, args=[settings])
+    thread.start()
+    try:
+        yield thread
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def ends(thread: threading.Thread) -> bool:
+    thread.join(PATIENCE_SECONDS)
+    return not thread.is_alive()
+
+
+def become_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getppid", lambda: ORPHANED)
+
+
+def test_it_ends_quietly_when_its_parent_is_gone(
+    metabase: Metabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, monkeypatch) as pipeline:
+        until(lambda: metabase.cursors.holder(CONSUMER) == "ours", PATIENCE_SECONDS, lambda: "no lease")
+        pipeline.join(0.6)
+        assert pipeline.is_alive()
+        become_orphan(monkeypatch)
+        assert ends(pipeline)
+    assert metabase.cursors.holder(CONSUMER) is None
+
+
+def test_it_ends_quietly_when_its_parent_is_gone_while_it_stands_by(
+    metabase: Metabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metabase.cursors.lease(CONSUMER, "other", 60)
+    stands_by = threading.Event()
+    with running(tmp_path, monkeypatch, stands_by.set) as pipeline:
+        assert stands_by.wait(PATIENCE_SECONDS)
+        pipeline.join(0.6)
+        assert pipeline.is_alive()
+        become_orphan(monkeypatch)
+        assert ends(pipeline)
+    assert metabase.cursors.holder(CONSUMER) == "other"
+
+
+@pytest.mark.usefixtures("metabase")
+def test_it_ends_quietly_when_its_parent_has_died_during_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, monkeypatch, lambda: become_orphan(monkeypatch)) as pipeline:
+        assert ends(pipeline)
