@@ -6,7 +6,7 @@ as long as no other fault begins. Where one begins too soon to tell, the recover
 """
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,10 +56,23 @@ def delays(history: History) -> list[Delay]:
 
 
 def undisturbed(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[float]:
-    """The delays of writes that were acknowledged far from any fault, in order of length.
+    """The delays of writes that were acknowledged far from any fault, in order of length."""
+    return sorted(seconds for _, seconds in _far_from_faults(found, injuries))
 
-    However long they were: only a write shortly before a fault may be late because of it.
+
+def late_by_chance(found: Iterable[Delay], injuries: Iterable[Injury], normal: float) -> float:
+    """Of the seconds far from any fault, the part in which an event was late all the same.
+
+    So many are to be expected after a fault too, once it has been recovered from.
     """
+    delays_of: dict[int, list[float]] = defaultdict(list)
+    for at, seconds in _far_from_faults(found, injuries):
+        delays_of[int(at)].append(seconds)
+    return sum(max(some) > normal for some in delays_of.values()) / max(1, len(delays_of))
+
+
+def _far_from_faults(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[Delay]:
+    """However long they were: only a write shortly before a fault may be late because of it."""
     windows = [(injury.began - NORMAL_SECONDS, injury.ended + AFTERMATH_SECONDS) for injury in injuries]
     merged = _merged(sorted(windows))
     begins = [began for began, _ in merged]
@@ -68,7 +81,7 @@ def undisturbed(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[floa
         later = bisect_left(begins, at)
         return later > 0 and merged[later - 1][1] > at
 
-    return sorted(seconds for at, seconds in found if not disturbed(at))
+    return [delay for delay in found if not disturbed(delay[0])]
 
 
 def normal_seconds(found: Iterable[Delay], injuries: Iterable[Injury]) -> float:

@@ -2,7 +2,7 @@
 
 import pytest
 from chaos.history import Injury
-from chaos.measure import Delay, normal_seconds, percentile, recoveries, undisturbed
+from chaos.measure import Delay, late_by_chance, normal_seconds, percentile, recoveries, undisturbed
 from chaos.plan import Kind
 
 KILLED = Injury(Kind.KILL_WORKER, 100.0, 100.0)
@@ -60,6 +60,15 @@ def test_writes_near_a_fault_or_under_way_when_it_begins_are_disturbed() -> None
     found = [(90.0, 0.1), (99.95, 0.1), (103.0, 0.2), (104.9, 0.3), (105.1, 0.4)]
     assert undisturbed(found, [KILLED, Injury(Kind.WAY_CUT, 99.0, 99.0)]) == [0.1, 0.4]
     assert undisturbed(found, []) == [0.1, 0.1, 0.2, 0.3, 0.4]
+
+
+def test_seconds_with_a_late_event_are_counted_where_nothing_was_broken() -> None:
+    found = [
+        (at / 4, 0.9 if at in (8, 9, 40, 90) else 0.1) for at in range(100)
+    ]  # in the seconds 2, 10 and 22
+    assert late_by_chance(found, [], 0.5) == pytest.approx(3 / 25)
+    assert late_by_chance(found, [Injury(Kind.KILL_JVM, 9.4, 9.6)], 0.5) == pytest.approx(2 / 20)
+    assert late_by_chance([], [], 0.5) == 0
 
 
 def test_what_is_normal_depends_on_the_machine() -> None:
