@@ -1,15 +1,18 @@
 """How long events took, when nothing was broken and after each fault. Pure.
 
 The delay of an event is from the acknowledgement of its write to its first receipt at a topic. A fault is
-recovered from when writes are acknowledged again and the events of all later ones are as fast as normal, for
-as long as no other fault begins. Where one begins too soon to tell, the recovery counts as not seen.
+recovered from when writes are acknowledged again and their events are as fast as normal, for as long as no
+other fault begins. Where one begins too soon to tell, the recovery counts as not seen.
+
+A few events are late on a good day too. So what is late counts where more than a tenth of all was, in the
+five seconds up to it.
 """
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from chaos.check import RulesInForce, first_receipts
 from chaos.history import History, Injury, Outcome
@@ -20,6 +23,8 @@ NORMAL_MEDIANS = 4.0
 """On such a machine, one that takes longer than so many times the median."""
 AFTERMATH_SECONDS = 5.0
 """So long after a fault, latency should be normal again."""
+PATCH_SECONDS = 5.0
+PATCH_PART = 0.1
 LONGEST_SECONDS = 60.0
 """What happens later is not put down to the fault."""
 
@@ -124,12 +129,24 @@ def _recovery(
     # A write shortly before the next fault may be late because of that one.
     until = min(next_begin, injury.ended + LONGEST_SECONDS, ends_at) - normal
     after = found[bisect_left(found, (injury.ended, -1.0)) : bisect_left(found, (until, -1.0))]
-    late = [number for number, (_, seconds) in enumerate(after) if seconds > normal]
+    late = _in_slow_patches(after, normal)
     first_good = late[-1] + 1 if late else 0
     if first_good >= len(after):
         return Recovery(injury, None, max(0.0, until - injury.ended))
     seconds = after[first_good][0] - injury.ended
     return Recovery(injury, seconds, seconds)
+
+
+def _in_slow_patches(found: Sequence[Delay], normal: float) -> list[int]:
+    """The places of events that were late, as were more than a tenth of those in the seconds up to each."""
+    times = [at for at, _ in found]
+    late_before = [0, *accumulate(seconds > normal for _, seconds in found)]
+
+    def is_in_patch(place: int) -> bool:
+        first = bisect_left(times, times[place] - PATCH_SECONDS)
+        return late_before[place + 1] - late_before[first] > PATCH_PART * (place + 1 - first)
+
+    return [place for place, (_, seconds) in enumerate(found) if seconds > normal and is_in_patch(place)]
 
 
 def _merged(windows: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

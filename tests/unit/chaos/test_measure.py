@@ -25,6 +25,17 @@ def test_a_fault_that_slows_nothing_is_recovered_from_at_the_next_write() -> Non
 
 def test_recovery_lasts_until_no_later_write_is_slow() -> None:
     assert seconds(delays(slow_until=104.0), KILLED) == pytest.approx(4.0, abs=0.11)
+    assert seconds(delays(slow_until=100.2), KILLED) == pytest.approx(0.2, abs=0.11)
+
+
+@pytest.mark.parametrize(("late", "expected"), [(5, 4.0), (6, 20.6)])
+def test_late_events_count_where_more_than_a_tenth_of_those_in_five_seconds_are(
+    late: int, expected: float
+) -> None:
+    found = delays(slow_until=104.0)
+    place = found.index((120.0, FAST))
+    found[place : place + late] = [(at, SLOW) for at, _ in found[place : place + late]]
+    assert seconds(found, KILLED) == pytest.approx(expected, abs=0.11)
 
 
 def test_without_acknowledged_writes_nothing_has_recovered() -> None:
