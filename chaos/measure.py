@@ -9,7 +9,7 @@ five seconds up to it.
 """
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -24,7 +24,9 @@ NORMAL_MEDIANS = 4.0
 AFTERMATH_SECONDS = 5.0
 """So long after a fault, latency should be normal again."""
 PATCH_SECONDS = 5.0
+"""The seconds up to a late event in which others must be late too, for it to count,"""
 PATCH_PART = 0.1
+"""and the part of them."""
 LONGEST_SECONDS = 60.0
 """What happens later is not put down to the fault."""
 
@@ -70,10 +72,9 @@ def late_by_chance(found: Iterable[Delay], injuries: Iterable[Injury], normal: f
 
     So many are to be expected after a fault too, once it has been recovered from.
     """
-    delays_of: dict[int, list[float]] = defaultdict(list)
-    for at, seconds in _far_from_faults(found, injuries):
-        delays_of[int(at)].append(seconds)
-    return sum(max(some) > normal for some in delays_of.values()) / max(1, len(delays_of))
+    far = _far_from_faults(found, injuries)
+    late = {int(at) for at, seconds in far if seconds > normal}
+    return len(late) / max(1, len({int(at) for at, _ in far}))
 
 
 def _far_from_faults(found: Iterable[Delay], injuries: Iterable[Injury]) -> list[Delay]:

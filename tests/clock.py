@@ -8,6 +8,8 @@ class Clock:
     """Takes the place of the module `time`."""
 
     now: float = 1_000_000.0
+    worked: float = 0.0
+    """The time in which this process was at work."""
 
     def time_ns(self) -> int:
         return int(self.now * 1e9)
@@ -16,7 +18,7 @@ class Clock:
         return self.now
 
     def process_time(self) -> float:
-        return 0.0
+        return self.worked
 
     def pass_by(self, seconds: float) -> None:
         self.now += seconds

@@ -4,6 +4,7 @@ No payloads and no secrets: whoever logs names the fields one by one.
 """
 
 import sys
+import traceback
 from typing import Any
 
 import msgspec
@@ -54,3 +55,12 @@ def _rendering(*, json: bool) -> list[Any]:
 
 def _to_json(fields: dict[str, Any], **_: Any) -> bytes:
     return msgspec.json.encode(fields, enc_hook=repr)
+
+
+def unforeseen(error: Exception) -> dict[str, str]:
+    """The fields that tell of an error that nobody foresaw: its type, and where it was raised.
+
+    Its text is shown nowhere: it may hold what a tenant wrote, secrets too.
+    """
+    where = "".join(traceback.format_tb(error.__traceback__))
+    return {"reason": f"unexpected {type(error).__name__}", "traceback": where}

@@ -14,11 +14,7 @@ import click
 
 from bucketwire.cli.options import option
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, DEFAULT_LIMIT_BYTES, REJECT
-from bucketwire.metainfo.topic_attributes import MAX_SLEEP_SECONDS
-
-MAX_TIME_TO_LIVE_SECONDS = 366 * 24 * 3600
-MAX_RETRIES = 1_000_000
-"""Both as for the attributes of a topic."""
+from bucketwire.metainfo.topic_attributes import MAX_RETRIES, MAX_SLEEP_SECONDS, MAX_TIME_TO_LIVE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

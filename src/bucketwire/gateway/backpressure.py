@@ -4,11 +4,13 @@ A write is refused before it is made, so it is judged by what is known then: its
 Filters on metadata and tags are taken to match.
 """
 
+from functools import partial
+
 from bucketwire.errors import Unavailable
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.rule import Part, Rule
-from bucketwire.event.topic import Topic, topic_named_by
 from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.all_topics import find_topic
 from bucketwire.metainfo.queue_limit import REJECT, FullTopics, QueueLimits
 
 RETRY_AFTER_SECONDS = 5.0
@@ -23,7 +25,7 @@ class Backpressure:
         self._metabase = metabase
         self._dialect = dialect
         self._limits = limits
-        self._full = FullTopics(metabase.queue, self._find_topic, limits)
+        self._full = FullTopics(metabase.queue, partial(find_topic, metabase.topics), limits)
 
     def check(self, bucket: str, key: str, operation: str) -> None:
         """Raise `Unavailable` with SlowDown if a rule would send this write to a full topic. Blocks."""
@@ -41,13 +43,10 @@ class Backpressure:
 
     def _rejects(self, arn: str) -> bool:
         """Not for a topic that was deleted: a change made now becomes a dead letter, and needs no room."""
-        topic = self._find_topic(arn)
+        topic = find_topic(self._metabase.topics, arn)
         if topic is None or topic.deleted_at_ns is not None:
             return False
         return self._limits.policy_of(topic, self._dialect) == REJECT
-
-    def _find_topic(self, arn: str) -> Topic | None:
-        return topic_named_by(arn) or self._metabase.topics.get(arn)
 
 
 def _concerns(rule: Rule, key: str, kind: str) -> bool:

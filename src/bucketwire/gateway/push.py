@@ -14,7 +14,6 @@ its own, the only one that uses the router. The deadline is for both together.
 import asyncio
 import math
 import time
-import traceback
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +26,7 @@ from bucketwire.event.dialect import Dialect
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.gateway.push_turns import Shares
-from bucketwire.log import get_logger
+from bucketwire.log import get_logger, unforeseen
 from bucketwire.metabase.base import Topics
 from bucketwire.metainfo.all_topics import ChosenTopics
 from bucketwire.metainfo.routing import Router
@@ -182,9 +181,7 @@ class Pushes:
 
 
 def _log_unforeseen(error: Exception, **fields: str | int) -> None:
-    """The text of the error is shown nowhere: it may hold what a tenant wrote, secrets too."""
-    where = "".join(traceback.format_tb(error.__traceback__))
-    log.error("push_failed", reason=f"unexpected {type(error).__name__}", traceback=where, **fields)
+    log.error("push_failed", **unforeseen(error), **fields)
 
 
 def _note(messages: Sequence[Message], outcomes: Sequence[Outcome]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from bucketwire.event.topic import Topic
+from bucketwire.event.topic import Topic, topic_named_by
 from bucketwire.metabase.base import Topics
 
 _PAGE = 1_000
@@ -14,6 +14,11 @@ def all_topics(topics: Topics) -> Iterator[Topic]:
     while page := topics.owned_by(None, after=after, limit=_PAGE):
         yield from page
         after = page[-1].arn
+
+
+def find_topic(topics: Topics, arn: str) -> Topic | None:
+    """The topic, by the ARN alone or as it is stored; a deleted one too."""
+    return topic_named_by(arn) or topics.get(arn)
 
 
 class ChosenTopics:

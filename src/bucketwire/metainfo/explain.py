@@ -8,6 +8,7 @@ another story. A topic that refuses the change shows no message: attributes of t
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import msgspec
 
@@ -20,9 +21,10 @@ from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
 from bucketwire.event.name import PREFIX, Operation
 from bucketwire.event.rule import METADATA_PREFIX, Filter, Part, Rule
-from bucketwire.event.topic import Topic, topic_named_by
+from bucketwire.event.topic import Topic
 from bucketwire.metabase.base import Metabase, Objects
 from bucketwire.metabase.values import Bucket, StoredObject
+from bucketwire.metainfo.all_topics import find_topic
 from bucketwire.metainfo.routing import FindOwner, closed_to, refusal
 from bucketwire.metainfo.supposed import MARKER_MADE, Supposition, supposed_change
 from bucketwire.metainfo.users import Owners
@@ -111,7 +113,7 @@ def _stored(objects: Objects, bucket: str, asked: Supposition) -> StoredObject |
 
 
 def _topics_of(metabase: Metabase) -> FindTopic:
-    return lambda arn: topic_named_by(arn) or metabase.topics.get(arn)
+    return partial(find_topic, metabase.topics)
 
 
 def _notes(change: ObjectChange, dialect: Dialect, *, exists: bool) -> list[str]:

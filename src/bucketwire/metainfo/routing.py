@@ -20,8 +20,9 @@ from bucketwire.event.compose import Subscription
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
 from bucketwire.event.rule import Rule
-from bucketwire.event.topic import Topic, topic_named_by
+from bucketwire.event.topic import Topic
 from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.all_topics import find_topic
 from bucketwire.metainfo.topics import may_publish
 from bucketwire.metainfo.users import Owners
 
@@ -77,7 +78,7 @@ class Router:
         """The topic as of the last `refresh`, or later."""
         topics = self._known.topics  # another thread may `refresh` while the metabase is asked
         if arn not in topics:
-            topics[arn] = topic_named_by(arn) or self._metabase.topics.get(arn)
+            topics[arn] = find_topic(self._metabase.topics, arn)
         return topics[arn]
 
     def route(self, change: ObjectChange) -> list[tuple[Address, Message]]:

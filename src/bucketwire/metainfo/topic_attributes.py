@@ -30,10 +30,10 @@ _TLS = ("https", "amqps", "kafka")
 _MAX_ENDPOINT_CHARACTERS = 2048
 _MAX_CHARACTERS = 4096
 _MAX_LABEL_CHARACTERS = 100
-_MAX_SECONDS = 366 * 24 * 3600
+MAX_TIME_TO_LIVE_SECONDS = 366 * 24 * 3600
 MAX_SLEEP_SECONDS = 3600
 """No message waits longer for its next try, so nobody can ask for more."""
-_MAX_RETRIES = 1_000_000
+MAX_RETRIES = 1_000_000
 _MAX_QUEUE_BYTES = 1 << 40
 _SECRET_BYTES = range(24, 65)
 _ILLEGIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -167,8 +167,8 @@ ATTRIBUTES = {
         Attribute("OpaqueData", _TEXT, _is_text, "none"),
         Attribute("DisplayName", _LABEL, _is_label, "none"),
         _flag("persistent", "true (aws), false (ceph)"),
-        _number("time_to_live", _MAX_SECONDS, "the server's: no limit"),
-        _number("max_retries", _MAX_RETRIES, "the server's: no limit"),
+        _number("time_to_live", MAX_TIME_TO_LIVE_SECONDS, "the server's: no limit"),
+        _number("max_retries", MAX_RETRIES, "the server's: no limit"),
         _number("retry_sleep_duration", MAX_SLEEP_SECONDS, "the server's: 1, 2, 4, then every 8"),
         _number(LIMIT_ATTRIBUTE, _MAX_QUEUE_BYTES, "134217728 bytes; 0 is no limit"),
         _words(POLICY_ATTRIBUTE, REJECT, DEAD_LETTER, default="dead-letter (aws), reject (ceph)"),

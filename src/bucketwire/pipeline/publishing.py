@@ -4,12 +4,12 @@ A publisher is made from what a tenant wrote into a topic, and promises to raise
 Should it raise all the same, the messages of that topic are tried again later, and no other topic notices.
 """
 
-import traceback
 from collections.abc import Callable, Sequence
 
 from bucketwire.errors import ConfigError
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
+from bucketwire.log import unforeseen
 from bucketwire.pipeline.outcomes import log
 from bucketwire.publish.base import Outcome, Retry
 from bucketwire.publish.publishers import Publishers
@@ -42,8 +42,6 @@ def always(outcome: Outcome) -> Publish:
 
 
 def _unexpected(topic: Topic, error: Exception) -> Retry:
-    """The text of the error is shown nowhere: it may hold what the tenant wrote, secrets too."""
-    reason = f"unexpected {type(error).__name__}"
-    where = "".join(traceback.format_tb(error.__traceback__))
-    log.error("publisher_raised", topic=topic.arn, reason=reason, traceback=where)
-    return Retry(reason)
+    told = unforeseen(error)
+    log.error("publisher_raised", topic=topic.arn, **told)
+    return Retry(told["reason"])

@@ -4,10 +4,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bucketwire.cli.delivery import MAX_RETRIES, MAX_TIME_TO_LIVE_SECONDS
 from bucketwire.cli.pipeline import pipeline
 from bucketwire.cli.up import up
-from bucketwire.metainfo.topic_attributes import ATTRIBUTES
+from bucketwire.metainfo.topic_attributes import ATTRIBUTES, MAX_RETRIES, MAX_TIME_TO_LIVE_SECONDS
 
 
 @pytest.mark.parametrize("command", [up, pipeline])

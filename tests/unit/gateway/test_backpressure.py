@@ -1,14 +1,10 @@
 """Which full queues refuse writes."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from bucketwire.errors import Unavailable
 from bucketwire.event.dialect import dialect_named
 from bucketwire.gateway.backpressure import Backpressure
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, REJECT, QueueLimits
 from factories import message, rule, topic
@@ -18,11 +14,9 @@ PUBSUB_ARN = "arn:gcp:pubsub::my-project:my-topic"
 
 
 @pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    opened.buckets.create("media", "owner-1", "us-east-1")
-    yield opened
-    opened.close()
+def metabase(metabase: Metabase) -> Metabase:
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    return metabase
 
 
 def fill(metabase: Metabase, arn: str) -> None:

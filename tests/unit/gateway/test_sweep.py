@@ -1,7 +1,6 @@
 """The sweep: what nothing uses goes, everything else stays."""
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from bucketwire.errors import ConfigError
 from bucketwire.event.name import Operation
 from bucketwire.gateway.housekeeping import housekeeping
 from bucketwire.gateway.sweep import Swept, sweep
-from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Part, Upload
 from factories import new_object, origin
@@ -20,11 +18,9 @@ from wire import until
 
 
 @pytest.fixture
-def metabase(tmp_path: Path) -> Iterator[Metabase]:
-    opened = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
-    opened.buckets.create("media", "owner-1", "us-east-1")
-    yield opened
-    opened.close()
+def metabase(metabase: Metabase) -> Metabase:
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    return metabase
 
 
 @pytest.fixture

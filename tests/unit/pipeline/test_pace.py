@@ -1,30 +1,12 @@
 """When a destination counts as slow."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.pipeline import pace
+from clock import Clock
 
 DEADLINE_SECONDS = 0.25
-
-
-@dataclass
-class Clock:
-    """Takes the place of the module `time`."""
-
-    now: float = 1_000.0
-    worked: float = 0.0
-
-    def time_ns(self) -> int:
-        return int(self.now * 1e9)
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def process_time(self) -> float:
-        return self.worked
 
 
 @pytest.fixture
