@@ -102,6 +102,15 @@ def test_a_topic_is_unhealthy_until_it_is_reported_healthy(metabase: Metabase) -
     assert metabase.queue.unhealthy() == {}
 
 
+def test_what_is_known_of_many_topics_is_reported_at_once(metabase: Metabase) -> None:
+    metabase.queue.report(TopicHealth(TOPIC_ARN, failures=1))
+    sick = TopicHealth(OTHER_ARN, failures=2, retry_at_ns=7, reason="no answer")
+    metabase.queue.report(sick, TopicHealth(TOPIC_ARN))
+    assert metabase.queue.unhealthy() == {OTHER_ARN: sick}
+    metabase.queue.report()
+    assert metabase.queue.unhealthy() == {OTHER_ARN: sick}
+
+
 def test_statistics_count_entries_and_bytes_by_topic(metabase: Metabase) -> None:
     park(metabase, "a", "b")
     metabase.queue.report(TopicHealth(TOPIC_ARN, failures=3))

@@ -12,7 +12,7 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Letters, Slice, TopicHealth
 from bucketwire.metrics import PUBLISH_CRITICAL
 from bucketwire.pipeline.deliver import SliceDelivery
-from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
+from bucketwire.pipeline.redeliver import redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
 from bucketwire.publish.base import Delivered, Retry
 from pipeline.conftest import Subscribe, Write
@@ -160,7 +160,7 @@ def test_the_last_failure_can_be_read_while_the_topic_is_tried_again(
     write(1)
     deliver(worker, metabase)
     failed = metabase.queue.unhealthy()[arn]
-    TopicDrain(worker, arn, failed).claim()
+    worker.claims.take([failed])
     claimed = metabase.queue.unhealthy()[arn]
     assert (claimed.reason, claimed.failures) == ("HTTP 503", failed.failures)
     assert claimed.retry_at_ns > failed.retry_at_ns

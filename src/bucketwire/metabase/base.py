@@ -392,8 +392,8 @@ class Queue(Protocol):
         """The topics with failures, by ARN: new messages for them are parked behind the others."""
         ...
 
-    def report(self, health: TopicHealth) -> None:
-        """Set what is known of a topic; 0 failures means healthy."""
+    def report(self, *topics: TopicHealth) -> None:
+        """Set what is known of topics, all at once; 0 failures means healthy."""
         ...
 
     def due_topics(self, now_ns: int) -> list[str]:

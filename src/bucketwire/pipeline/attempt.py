@@ -37,10 +37,11 @@ class Attempt:
         self._topic = topic
         self._messages = messages
         settings = worker.settings
-        self._longest_seconds = (
+        longest_seconds = (
             settings.retry_deadline_seconds if len(worker.late) < MOST_LATE else settings.deadline_seconds
         )
-        self._call: Future[list[Outcome]] = worker.attempts.submit(publish, messages, self._longest_seconds)
+        self._claimed_ns = later_ns(longest_seconds + CLAIM_SECONDS)
+        self._call: Future[list[Outcome]] = worker.attempts.submit(publish, messages, longest_seconds)
 
     def outcomes(self, seconds: float) -> list[Outcome] | None:
         """What became of the messages; None when that is not known in time."""
@@ -51,11 +52,10 @@ class Attempt:
         if self._call.cancel():  # it had not even begun, which is no fault of the topic
             self._queue.park(self._messages, due_at_ns=0, attempts=0, reason=reason)
             return
-        claimed_ns = later_ns(self._longest_seconds + CLAIM_SECONDS)
-        self._queue.report(TopicHealth(self._topic.arn, 1, claimed_ns, reason))
+        self._queue.report(TopicHealth(self._topic.arn, 1, self._claimed_ns, reason))
         # Others may tell of the topic meanwhile. Where order matters nobody else is there, and a later time
         # would put these messages behind those that follow.
-        due_at_ns = 0 if self._topic.ordered else claimed_ns
+        due_at_ns = 0 if self._topic.ordered else self._claimed_ns
         self._queue.park(self._messages, due_at_ns=due_at_ns, attempts=1, reason=reason)
         self._worker.late.add(self._call)
         self._call.add_done_callback(self._settle)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
-from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from bucketwire.config import PipelineSettings
-from bucketwire.errors import Conflict, Unavailable
+from bucketwire.errors import Unavailable
 from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -150,11 +149,12 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     worker.router.refresh()
     unhealthy = worker.metabase.queue.unhealthy()
     running: dict[Future[Tally], str] = {}
-    for arn in _next_in_turn(worker, arns, unhealthy):
-        drain = TopicDrain(worker, arn, unhealthy.get(arn))
-        drain.claim()
+    in_turn = [unhealthy.get(arn, TopicHealth(arn)) for arn in _next_in_turn(worker, arns, unhealthy)]
+    drains = [TopicDrain(worker, health) for health in in_turn]
+    worker.claims.take(in_turn)
+    for drain in drains:
         begun = worker.drain_threads.submit(drain.run)
-        running[begun] = worker.drains[begun] = arn
+        running[begun] = worker.drains[begun] = drain.arn
         begun.add_done_callback(worker.drained)
     # when all threads are taken, wait for one of them rather than ask again at once
     done, late = wait(running or list(worker.drains), WAIT_FOR_DRAINS_SECONDS)
@@ -206,19 +206,18 @@ def _log_trouble(arn: str, drain: Future[Tally]) -> None:
 class TopicDrain:
     """Tries the due messages of one topic.
 
-    While it is at work the topic is claimed, by a time before which nobody else tries it: a round does not
-    wait for a destination that hangs, and the next round leaves it alone. Should this process die, the claim
-    ends by itself. A drain that goes on for longer claims the topic again, in time. One whose claim has run
-    out stops with `Conflict`, and says nothing more of the topic: another may be at work on it by then.
+    The topic is claimed before it begins, and while it is at work: a round does not wait for a destination
+    that hangs, and the next round leaves it alone. One whose claim has run out stops with `Conflict`, and
+    says nothing more of the topic: another may be at work on it by then.
     """
 
-    def __init__(self, worker: Worker, arn: str, health: TopicHealth | None) -> None:
+    def __init__(self, worker: Worker, health: TopicHealth) -> None:
         self._worker = worker
         self._queue = worker.metabase.queue
-        self._arn = arn
-        self._failures = health.failures if health else 0
-        self._reason = health.reason if health else ""
-        self._topic = worker.router.topic(arn)
+        self._claims = worker.claims
+        self.arn = health.topic_arn
+        self._failures = health.failures
+        self._topic = worker.router.topic(self.arn)
         default = worker.retry_policy
         self._policy = policy_of(self._topic, default) if self._topic else default
         self._publish = self._publishing()
@@ -226,21 +225,14 @@ class TopicDrain:
         """Whether messages stay in their places: one that fails holds up those behind it."""
         self._slow_at_ns = slow_at_ns(health)
         """When an answer last came slowly; 0 is never."""
-        self._attempt_seconds = worker.settings.retry_deadline_seconds + 1
-        self._claimed_until_ns = inf
         self._tally = Tally()
-
-    def claim(self) -> None:
-        """Keep others off the topic for as long as an attempt may take. Its last failure stays to be read."""
-        until_ns = time.time_ns() + int((self._attempt_seconds + TIME_SLICE_SECONDS) * 1e9)
-        self._report(TopicHealth(self._arn, max(1, self._failures), until_ns, self._reason))
-        self._claimed_until_ns = until_ns
 
     def run(self) -> Tally:
         """Go on until nothing is due, nothing gets through, or the time is over."""
         try:
             self._drain()
         finally:
+            self._claims.drop(self.arn)
             self._count()
         return self._tally
 
@@ -248,9 +240,9 @@ class TopicDrain:
         ends = time.monotonic() + TIME_SLICE_SECONDS
         limit = 1 if self._failures else FIRST_MESSAGES
         while self._expire():
-            self._hold()
-        while parked := self._queue.take(self._arn, time.time_ns(), limit):
-            self._hold()
+            self._claims.check(self.arn)
+        while parked := self._queue.take(self.arn, time.time_ns(), limit):
+            self._claims.check(self.arn)
             found, failed = self._try(parked)
             self._tally += found
             if failed is not None:
@@ -273,11 +265,6 @@ class TopicDrain:
                 "parked_redelivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried
             )
 
-    def _hold(self) -> None:
-        """Claim again if what is left of the claim may not be enough for an attempt."""
-        if self._claimed_until_ns - time.time_ns() < self._attempt_seconds * 1e9:
-            self.claim()
-
     def _try(self, parked: Sequence[Parked]) -> tuple[Tally, Retry | None]:
         """What became of them, and why the destination is taken for down if it is."""
         messages = [each.message for each in parked]
@@ -294,13 +281,13 @@ class TopicDrain:
     def _fail(self, failed: Retry) -> None:
         """The destination is down, once more: leave it alone for a while."""
         failures = self._failures + 1
-        log.warning("topic_failed", topic=self._arn, failures=failures, reason=failed.reason)
+        log.warning("topic_failed", topic=self.arn, failures=failures, reason=failed.reason)
         if is_critical(failures):  # before it is written down: dying in between raises it twice, not never
-            self.claim()  # the call may take as long as the attempt did
+            self._claims.check(self.arn)
             raise_alarm(
-                TopicHealth(self._arn, failures, reason=failed.reason), self._worker.settings.alert_url
+                TopicHealth(self.arn, failures, reason=failed.reason), self._worker.settings.alert_url
             )
-        self._report(TopicHealth(self._arn, failures, self._due_ns(failures, failed), failed.reason))
+        self._claims.give_up(TopicHealth(self.arn, failures, self._due_ns(failures, failed), failed.reason))
 
     def _expire(self) -> bool:
         """Bury some of what has waited too long or was tried too often; whether there may be more."""
@@ -309,7 +296,7 @@ class TopicDrain:
             return False
         lived_ns = policy.time_to_live_seconds * 1_000_000_000
         expired = self._queue.expire(
-            self._arn,
+            self.arn,
             parked_before_ns=time.time_ns() - lived_ns if lived_ns else 0,
             more_attempts_than=policy.max_retries or None,
             limit=MOST_MESSAGES,
@@ -338,15 +325,9 @@ class TopicDrain:
     def _report_answers(self, *, failures: int) -> None:
         """It takes messages. One that was slow lately stays here: a batch would wait for it, or in vain."""
         if is_quick_again(self._slow_at_ns):
-            self._report(TopicHealth(self._arn, failures))
+            self._claims.give_up(TopicHealth(self.arn, failures))
         else:
-            self._report(slow_health(self._arn, self._slow_at_ns))
-
-    def _report(self, health: TopicHealth) -> None:
-        """Say how the topic is, as long as that is ours to say."""
-        if time.time_ns() > self._claimed_until_ns:
-            raise Conflict("the claim on the topic has run out")
-        self._queue.report(health)
+            self._claims.give_up(slow_health(self.arn, self._slow_at_ns))
 
     def _publishing(self) -> Publish:
         """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from bucketwire.config import PipelineSettings
@@ -18,6 +19,7 @@ from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, FullTopics, QueueLimits
 from bucketwire.metainfo.routing import Router
+from bucketwire.pipeline.claims import Claims
 from bucketwire.pipeline.receipts import Receipts
 from bucketwire.publish import open_publisher
 from bucketwire.publish.backoff import RetryPolicy
@@ -48,6 +50,7 @@ class Worker:
     drain_publishers: Publishers
     """Apart from the others: a drain may outlive the task that began it."""
     drain_threads: ThreadPoolExecutor
+    claims: Claims
     full: FullTopics
     receipts: Receipts
     late: set[Future[Any]] = field(default_factory=set)
@@ -78,7 +81,9 @@ class Worker:
 def open_worker(settings: PipelineSettings, *, json_logs: bool) -> Worker:
     """The worker of this process; made once."""
     configure_logging(json=json_logs)
-    return make_worker(settings, open_metabase(settings.metabase))
+    worker = make_worker(settings, open_metabase(settings.metabase))
+    Thread(target=worker.claims.keep_always, name="claims", daemon=True).start()
+    return worker
 
 
 def queue_limits(settings: PipelineSettings) -> QueueLimits:
@@ -98,6 +103,7 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         attempts=ThreadPoolExecutor(ATTEMPT_THREADS, thread_name_prefix="attempt"),
         drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
+        claims=Claims(metabase.queue),
         full=FullTopics(metabase.queue, metabase.topics.get, queue_limits(settings)),
         receipts=Receipts(Path(settings.receipts or settings.scratch / "receipts")),
     )

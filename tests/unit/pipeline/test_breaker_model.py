@@ -23,7 +23,8 @@ from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import DeadLetter, Letters, Parked, Slice, TopicHealth
-from bucketwire.pipeline import attempt, deliver, pace, redeliver
+from bucketwire.pipeline import attempt, claims, deliver, pace, redeliver
+from bucketwire.pipeline.claims import Claims
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.redeliver import TopicDrain
 from bucketwire.pipeline.worker import Worker, make_worker
@@ -55,6 +56,7 @@ class Scripted:
     """A destination that does as it is told."""
 
     clock: Clock
+    claims: Claims
     mode: str = "up"
     calls: list[list[str]] = field(default_factory=list)
     delivered: set[str] = field(default_factory=set)
@@ -68,7 +70,9 @@ class Scripted:
         refused: Outcome = Rejected("HTTP 410") if self.mode == "refuse" else Retry("HTTP 503")
         if self.mode == "relapse":
             self.mode = "down"
-        self.clock.now += SECONDS_OF_A_CALL.get(self.mode, 0.0)
+        for _ in range(2):
+            self.clock.now += SECONDS_OF_A_CALL.get(self.mode, 0.0) / 2
+            self.claims.keep()
         return [Delivered()] * taken + [refused] * (len(messages) - taken)
 
     def _takes(self, messages: int) -> int:
@@ -105,7 +109,7 @@ class BreakerMachine(RuleBasedStateMachine):
         self.limits, self.bucket = limits, f"run-{next(_runs)}"
         made = topic(name=self.bucket, **limits)
         self.arn, metabase = made.arn, self.rig.metabase
-        self.destination = self.rig.destinations[made.arn] = Scripted(self.clock)
+        self.destination = self.rig.destinations[made.arn] = Scripted(self.clock, self.rig.worker.claims)
         metabase.topics.put(made)
         metabase.buckets.create(self.bucket, "owner-1", "us-east-1")
         metabase.rules.edit(self.bucket, lambda _: [notification_rule(topic_arn=made.arn)])
@@ -129,17 +133,18 @@ class BreakerMachine(RuleBasedStateMachine):
 
     def deliver(self, changes: list[bytes]) -> None:
         was_unhealthy, calls = self.arn in self.queue.unhealthy(), len(self.destination.calls)
+        mode = self.destination.mode
         tally = SliceDelivery(self.rig.worker).run(changes)
         assert tally.messages == len(changes)
         if was_unhealthy:
             assert tally.parked == len(changes)
             assert len(self.destination.calls) == calls
-        elif self.destination.mode != "down":
-            self.check_pace()
+        elif mode != "down":
+            self.check_pace(mode)
 
-    def check_pace(self) -> None:
+    def check_pace(self, mode: str) -> None:
         """Batches wait for a slow topic three times in a row, and no more."""
-        is_slow = self.destination.mode in SECONDS_OF_A_CALL
+        is_slow = mode in SECONDS_OF_A_CALL
         self.slow_calls = self.slow_calls + 1 if is_slow else 0
         assert (self.arn in self.queue.unhealthy()) == (self.slow_calls == pace.SLOW_CALLS)
         if self.slow_calls == pace.SLOW_CALLS:
@@ -179,15 +184,16 @@ class BreakerMachine(RuleBasedStateMachine):
         """The claim keeps others off, and ends by itself."""
         if self.is_due():
             self.claimed_drain(self.queue.unhealthy().get(self.arn))
+            self.rig.worker.claims.drop(self.arn)
             assert not self.is_due()
-            self.clock.now += 9
+            self.clock.now += claims.SECONDS + 0.1
             assert self.is_due()
 
     def claimed_drain(self, health: TopicHealth | None) -> TopicDrain:
         self.rig.worker.router.refresh()
-        drain = TopicDrain(self.rig.worker, self.arn, health)
-        drain.claim()
-        return drain
+        known = health or TopicHealth(self.arn)
+        self.rig.worker.claims.take([known])
+        return TopicDrain(self.rig.worker, known)
 
     def check_calls(self, calls: list[list[str]], due: list[Parked], mode: str, *, probing: bool) -> None:
         """A topic in doubt gets one message, and no second one unless that gets through; in order."""
@@ -265,7 +271,7 @@ class BreakerMachine(RuleBasedStateMachine):
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     clock = Clock()
-    for module in (attempt, deliver, pace, redeliver):
+    for module in (attempt, claims, deliver, pace, redeliver):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr("bucketwire.metabase.sqlite.queue.time", clock)
     url = f"sqlite:///{tmp_path}/metabase.db"

@@ -18,7 +18,8 @@ from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Slice, TopicHealth
-from bucketwire.pipeline import redeliver
+from bucketwire.pipeline import claims, redeliver
+from bucketwire.pipeline.claims import Claims
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.outcomes import Tally
 from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
@@ -32,8 +33,8 @@ from factories import message, new_object, origin, rule, topic
 TOO_LONG_SECONDS = 10**12
 """In nanoseconds it is more than SQLite takes."""
 ALMOST_CRITICAL = 4
-CALL_SECONDS = 5.0
-CLAIM_SECONDS = 8.0
+CALL_SECONDS = 5
+"""Longer than a claim."""
 
 
 @dataclass
@@ -147,7 +148,7 @@ def test_a_metabase_that_is_away_is_raised_and_what_else_went_wrong_is_logged(
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for place in ("redeliver", "attempt"):
+    for place in ("redeliver", "claims", "attempt"):
         monkeypatch.setattr(f"bucketwire.pipeline.{place}.time", made)
     monkeypatch.setattr("bucketwire.metabase.sqlite.queue.time", made)
     return made
@@ -165,22 +166,28 @@ class Topic:
     def drain(self, failures: int = 1) -> TopicDrain:
         """A drain that has claimed the topic."""
         self.worker.router.refresh()
-        made = TopicDrain(self.worker, self.arn, TopicHealth(self.arn, failures, 0, "HTTP 503"))
-        made.claim()
-        return made
+        health = TopicHealth(self.arn, failures, 0, "HTTP 503")
+        self.worker.claims.take([health])
+        return TopicDrain(self.worker, health)
 
-    def look(self, seconds: float) -> None:
-        """Note whether another worker would take it after so many seconds."""
-        self.clock.pass_by(seconds)
-        self.seen_due.append(self.arn in self.worker.metabase.queue.due_topics(self.clock.time_ns()))
+    def look(self, seconds: int) -> None:
+        """Note whether another worker would take it in the course of so many seconds."""
+        for _ in range(seconds):
+            self.clock.pass_by(claims.KEEP_EVERY_SECONDS)
+            self.worker.claims.keep()
+            self.seen_due.append(self.is_due())
 
-    def pass_on(self, seconds: float) -> TopicHealth:
-        """After so many seconds another worker has claimed it."""
-        self.clock.pass_by(seconds)
-        until_ns = self.clock.time_ns() + int(CLAIM_SECONDS * 1e9)
-        claimed = TopicHealth(self.arn, 1, until_ns, "claimed by another")
-        self.worker.metabase.queue.report(claimed)
-        return claimed
+    def is_due(self) -> bool:
+        return self.arn in self.worker.metabase.queue.due_topics(self.clock.time_ns())
+
+    def pass_on(self) -> TopicHealth:
+        """The process stands still for so long that another worker has claimed it."""
+        self.clock.pass_by(claims.SECONDS + 1)
+        assert self.is_due()
+        Claims(self.worker.metabase.queue).take([TopicHealth(self.arn, 1, 0, "claimed by another")])
+        health = self.health()
+        assert health is not None
+        return health
 
     def health(self) -> TopicHealth | None:
         return self.worker.metabase.queue.unhealthy().get(self.arn)
@@ -217,7 +224,7 @@ def test_a_topic_stays_claimed_while_much_of_it_expires(
     before_each_page(metabase, monkeypatch, partial(in_hand.look, CALL_SECONDS))
     destination.act = partial(in_hand.look, CALL_SECONDS)
     assert in_hand.drain().run() == Tally(delivered=1, buried=6)
-    assert in_hand.seen_due == [False] * 5, "four pages, the last of them empty, and a call"
+    assert in_hand.seen_due == [False] * CALL_SECONDS * 5, "four pages, the last of them empty, and a call"
     assert destination.calls == [["new"]]
 
 
@@ -226,7 +233,7 @@ def test_a_drain_that_has_lost_its_claim_publishes_nothing_and_says_nothing(
     metabase: Metabase, destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others: list[TopicHealth] = []
-    before_each_page(metabase, monkeypatch, lambda: others.append(in_hand.pass_on(CLAIM_SECONDS + 1)))
+    before_each_page(metabase, monkeypatch, lambda: others.append(in_hand.pass_on()))
     with structlog.testing.capture_logs() as lines, pytest.raises(Conflict, match="has run out"):
         in_hand.drain().run()
     assert len(others) == 1, "it has stopped after the first page"
@@ -238,7 +245,7 @@ def test_a_drain_that_has_lost_its_claim_publishes_nothing_and_says_nothing(
 def test_a_drain_whose_only_page_took_too_long_publishes_nothing(
     metabase: Metabase, destination: Destination, in_hand: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before_each_page(metabase, monkeypatch, lambda: in_hand.pass_on(CLAIM_SECONDS + 1))
+    before_each_page(metabase, monkeypatch, in_hand.pass_on)
     with pytest.raises(Conflict):
         in_hand.drain().run()
     assert destination.calls == []
@@ -250,7 +257,7 @@ def test_a_drain_that_comes_back_too_late_settles_its_messages_and_leaves_the_to
 ) -> None:
     others: list[TopicHealth] = []
     destination.outcomes = [outcome]
-    destination.act = lambda: others.append(in_hand.pass_on(CLAIM_SECONDS + 1))
+    destination.act = lambda: others.append(in_hand.pass_on())
     with pytest.raises(Conflict):
         in_hand.drain().run()
     assert in_hand.health() == others[0]
@@ -270,7 +277,7 @@ def test_a_topic_stays_claimed_while_its_alarm_is_raised(
     destination.outcomes, destination.act = [Retry("HTTP 503")], partial(in_hand.look, CALL_SECONDS)
     in_hand.drain(ALMOST_CRITICAL).run()
     assert [alarm.failures for alarm in alarms] == [ALMOST_CRITICAL + 1]
-    assert in_hand.seen_due == [False, False]
+    assert in_hand.seen_due == [False] * CALL_SECONDS * 2
     health = in_hand.health()
     assert health is not None
     assert health.failures == ALMOST_CRITICAL + 1
@@ -282,7 +289,7 @@ def test_a_drain_that_has_lost_its_claim_raises_no_alarm(
     alarms: list[TopicHealth] = []
     monkeypatch.setattr(redeliver, "raise_alarm", lambda health, _: alarms.append(health))
     destination.outcomes = [Retry("HTTP 503")]
-    destination.act = partial(in_hand.pass_on, CLAIM_SECONDS + 1)
+    destination.act = in_hand.pass_on
     with pytest.raises(Conflict):
         in_hand.drain(ALMOST_CRITICAL).run()
     assert alarms == []

@@ -44,8 +44,10 @@ def test_a_topic_is_quick_again_a_while_after_its_last_slow_answer(clock: Clock)
     assert pace.is_quick_again(slow_at_ns)
 
 
-@pytest.mark.parametrize("health", [None, TopicHealth("arn", 1, 5, "HTTP 503"), pace.slow_health("arn")])
-def test_others_need_not_wait(clock: Clock, health: TopicHealth | None) -> None:
+@pytest.mark.parametrize(
+    "health", [TopicHealth("arn"), TopicHealth("arn", 1, 5, "HTTP 503"), pace.slow_health("arn")]
+)
+def test_others_need_not_wait(clock: Clock, health: TopicHealth) -> None:
     clock.now = pace.QUICK_SECONDS
     assert pace.is_quick_again(pace.slow_at_ns(health))
 

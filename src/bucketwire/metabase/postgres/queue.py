@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from bucketwire.event.message import Message
 from bucketwire.metabase.postgres.connection import Database, Transaction
 from bucketwire.metabase.queued import (
@@ -158,13 +160,18 @@ class PostgresQueue:
         rows = self._database.rows("SELECT topic_arn, failures, retry_at_ns, reason FROM health")
         return {row[0]: TopicHealth(*row) for row in rows}
 
-    def report(self, health: TopicHealth) -> None:
+    def report(self, *topics: TopicHealth) -> None:
         """A healthy topic has no row."""
-        if health.failures:
-            values = (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
-            self._write_all(_REPORT, [values])
-        else:
-            self._write_all("DELETE FROM health WHERE topic_arn = %s", [(health.topic_arn,)])
+
+        def job(work: Transaction) -> None:
+            for each in sorted(topics, key=lambda each: each.topic_arn):  # two may report the same topics
+                if each.failures:
+                    work.write(_REPORT, msgspec.structs.astuple(each))
+                else:
+                    work.write("DELETE FROM health WHERE topic_arn = %s", (each.topic_arn,))
+
+        if topics:
+            self._database.run(job)
 
     def due_topics(self, now_ns: int) -> list[str]:
         """Topics that have something to try now."""

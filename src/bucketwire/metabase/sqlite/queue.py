@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from bucketwire.event.message import Message
 from bucketwire.metabase.queued import (
     EXPIRED,
@@ -42,6 +44,7 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?, ?, ?, ?
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
 """
+_HEALTHY = "DELETE FROM health WHERE topic_arn = ?"
 # A topic or message that is to wait for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
 _DUE_TOPICS = """
@@ -130,18 +133,17 @@ class SqliteQueue:
             for arn, failures, retry_at_ns, reason in rows
         }
 
-    def report(self, health: TopicHealth) -> None:
+    def report(self, *topics: TopicHealth) -> None:
         """A healthy topic has no row."""
+        failing = [msgspec.structs.astuple(each) for each in topics if each.failures]
+        healthy = [(each.topic_arn,) for each in topics if not each.failures]
 
         def job(transaction: Transaction) -> None:
-            if health.failures:
-                transaction.execute(
-                    _REPORT, (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
-                )
-            else:
-                transaction.execute("DELETE FROM health WHERE topic_arn = ?", (health.topic_arn,))
+            _execute_many(transaction, _REPORT, failing)
+            _execute_many(transaction, _HEALTHY, healthy)
 
-        self._writer.run(job)
+        if topics:
+            self._writer.run(job)
 
     def due_topics(self, now_ns: int) -> list[str]:
         """Topics that have something to try now."""
