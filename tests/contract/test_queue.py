@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -102,13 +103,46 @@ def test_a_topic_is_unhealthy_until_it_is_reported_healthy(metabase: Metabase) -
     assert metabase.queue.unhealthy() == {}
 
 
-def test_what_is_known_of_many_topics_is_reported_at_once(metabase: Metabase) -> None:
-    metabase.queue.report(TopicHealth(TOPIC_ARN, failures=1))
-    sick = TopicHealth(OTHER_ARN, failures=2, retry_at_ns=7, reason="no answer")
-    metabase.queue.report(sick, TopicHealth(TOPIC_ARN))
-    assert metabase.queue.unhealthy() == {OTHER_ARN: sick}
-    metabase.queue.report()
-    assert metabase.queue.unhealthy() == {OTHER_ARN: sick}
+def test_a_topic_is_claimed_if_its_health_is_as_it_was_seen(metabase: Metabase) -> None:
+    sick, well = TopicHealth(TOPIC_ARN, 2, 7, "no answer"), TopicHealth(OTHER_ARN)
+    metabase.queue.report(sick)
+    assert metabase.queue.claim([sick, well], 50) == {TOPIC_ARN, OTHER_ARN}
+    assert metabase.queue.unhealthy() == {
+        TOPIC_ARN: TopicHealth(TOPIC_ARN, 2, 50, "no answer"),
+        OTHER_ARN: TopicHealth(OTHER_ARN, 1, 50, ""),
+    }
+
+
+def test_a_topic_is_not_claimed_if_another_has_claimed_it_or_told_of_it(metabase: Metabase) -> None:
+    sick, well = TopicHealth(TOPIC_ARN, 2, 7, "no answer"), TopicHealth(OTHER_ARN)
+    metabase.queue.report(sick)
+    metabase.queue.claim([sick, well], 50)
+    before = metabase.queue.unhealthy()
+    assert metabase.queue.claim([sick, well], 60) == set()
+    assert metabase.queue.unhealthy() == before
+    metabase.queue.report(TopicHealth(TOPIC_ARN))
+    assert metabase.queue.claim([sick], 60) == set(), "it is healthy by now"
+    assert TOPIC_ARN not in metabase.queue.unhealthy()
+
+
+def test_one_of_many_topics_is_claimed_by_one_worker_only(metabase: Metabase) -> None:
+    """Each sees all of them, and tries to claim them at the same time, in an order of its own."""
+    arns = [f"{TOPIC_ARN}-{number}" for number in range(40)]
+    seen = [TopicHealth(arn, number % 2, 0, "") for number, arn in enumerate(arns)]
+    for each in seen:
+        metabase.queue.report(each)
+    together = Barrier(4)
+
+    def claim(worker: int) -> set[str]:
+        together.wait(30)
+        return metabase.queue.claim(seen if worker % 2 else seen[::-1], 50 + worker)
+
+    with ThreadPoolExecutor(4) as threads:
+        claimed = list(threads.map(claim, range(4)))
+    assert sorted(arn for each in claimed for arn in each) == sorted(arns)
+    assert {arn: each.retry_at_ns for arn, each in metabase.queue.unhealthy().items()} == {
+        arn: 50 + worker for worker, each in enumerate(claimed) for arn in each
+    }
 
 
 def test_statistics_count_entries_and_bytes_by_topic(metabase: Metabase) -> None:

@@ -122,6 +122,22 @@ class QueueMachine(RuleBasedStateMachine):
         if failures:
             self.model.health[self.arns[topic]] = health
 
+    @rule(seen_at_ns=st.lists(st.none() | times, min_size=2, max_size=2), until_ns=times)
+    def claim(self, seen_at_ns: list[int | None], until_ns: int) -> None:
+        """Both topics at once, each seen healthy (None), or failing with that time."""
+        expected = set()
+        for arn, seen_ns in zip(self.arns, seen_at_ns, strict=True):
+            health = self.model.health.get(arn)
+            if (health and health.retry_at_ns) == seen_ns:
+                expected.add(arn)
+                now = health or TopicHealth(arn, 1)
+                self.model.health[arn] = TopicHealth(arn, now.failures, until_ns, now.reason)
+        seen = [
+            TopicHealth(arn, 0 if seen_ns is None else 1, seen_ns or 0)
+            for arn, seen_ns in zip(self.arns, seen_at_ns, strict=True)
+        ]
+        assert self.queue.claim(seen, until_ns) == expected
+
     @rule(topic=topics, now_ns=times, limit=st.integers(1, 8))
     def take(self, topic: int, now_ns: int, limit: int) -> None:
         arn = self.arns[topic]

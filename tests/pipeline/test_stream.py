@@ -19,7 +19,7 @@ from bucketwire.pipeline.job import Query, stop_queries
 from bucketwire.pipeline.pace import QUICK_SECONDS
 from pipeline.conftest import Subscribe, Write
 from services.http_endpoint import HttpEndpoint, Mode, Received
-from wire import children, command_line, descendants
+from wire import children, command_line, descendants, signal_all
 
 Run = Callable[..., list[Query]]
 PATIENCE_SECONDS = 60
@@ -270,22 +270,22 @@ def test_a_retry_does_not_wait_for_a_topic_that_hangs(
 def test_a_topic_that_a_dead_worker_had_in_hand_does_not_wait_for_the_deadline_of_its_call(
     run_pipeline: Run, metabase: Metabase, endpoint: HttpEndpoint, subscribe: Subscribe, write: Write
 ) -> None:
-    subscribe(endpoint.url)
+    arn = subscribe(endpoint.url)
     endpoint.mode = Mode.REFUSE
-    run_pipeline(retry_deadline_seconds=2 * PATIENCE_SECONDS)
+    run_pipeline(deadline_seconds=PATIENCE_SECONDS, retry_deadline_seconds=2 * PATIENCE_SECONDS)
     write(1)
     until(lambda: parked(metabase))
     endpoint.mode = Mode.HANG
     refused = endpoint.attempts
     until(lambda: endpoint.attempts > refused)
+    claimed_ns = metabase.queue.unhealthy()[arn].retry_at_ns
+    until(lambda: metabase.queue.unhealthy()[arn].retry_at_ns > claimed_ns)  # it is kept
     endpoint.mode = Mode.OK
-    _kill_workers()
+    signal_all(_workers(), signal.SIGKILL)
     endpoint.wait_for(1, PATIENCE_SECONDS)
     assert keys(endpoint.events()) == names(1)
 
 
-def _kill_workers() -> None:
+def _workers() -> list[int]:
     daemons = [pid for pid in descendants(os.getpid()) if "daemon pyspark" in command_line(pid)]
-    for pid in daemons:
-        if not children(pid):
-            os.kill(pid, signal.SIGKILL)
+    return [child for daemon in daemons for child in children(daemon)]

@@ -1,7 +1,8 @@
 """A clock in the gateway: now and then it trims old changes, applies the lifecycle rules and sweeps.
 
 A first run comes soon after the start, so that a gateway that is restarted often has its turn too. Several
-gateways may do it at once. What goes wrong is logged, and tried again at the next turn.
+gateways may do it at once. What goes wrong is logged, holds up nothing else, and is tried again at the next
+turn.
 """
 
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
@@ -18,6 +20,8 @@ from bucketwire.gateway.sweep import sweep
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.expire import run_lifecycle
+
+log = get_logger("gateway")
 
 _FIRST_SECONDS = 10.0
 _STOP_SECONDS = 2.0
@@ -43,23 +47,32 @@ def housekeeping(
         thread.join(_STOP_SECONDS)
 
 
-def keep_house(metabase: Metabase, blobs: Blobs, retention_hours: int) -> None:
-    """One turn: old changes, the lifecycle, then the sweep, which finds what the lifecycle has dropped."""
-    log = get_logger("gateway")
-    enforce_retention(metabase, retention_hours)
-    log.info("lifecycle_applied", **msgspec.to_builtins(run_lifecycle(metabase, time.time_ns())))
-    log.info("bytes_swept", **msgspec.to_builtins(sweep(metabase.objects, blobs, datetime.now(UTC))))
-
-
 def _keep_house(
     metabase: Metabase, blobs: Blobs, every_seconds: float, retention_hours: int, stop: threading.Event
 ) -> None:
+    jobs = {
+        "retention": partial(enforce_retention, metabase, retention_hours),
+        "lifecycle": partial(_apply_lifecycle, metabase),
+        "sweep": partial(_sweep, metabase, blobs),  # the last: it finds what the lifecycle has dropped
+    }
     wait_seconds = min(_FIRST_SECONDS, every_seconds)
     while not stop.wait(wait_seconds):
         wait_seconds = every_seconds
-        try:
-            keep_house(metabase, blobs, retention_hours)
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the next turn must come
-            if not stop.is_set():
-                kind = type(problem).__name__
-                get_logger("gateway").warning("housekeeping_failed", reason=str(problem), error=kind)
+        for name, job in jobs.items():
+            if stop.is_set():
+                break
+            try:
+                job()
+            except Exception as problem:  # noqa: BLE001 - whatever it is, the others and the next turn must come
+                if not stop.is_set():
+                    log.warning(
+                        "housekeeping_failed", job=name, reason=str(problem), error=type(problem).__name__
+                    )
+
+
+def _apply_lifecycle(metabase: Metabase) -> None:
+    log.info("lifecycle_applied", **msgspec.to_builtins(run_lifecycle(metabase, time.time_ns())))
+
+
+def _sweep(metabase: Metabase, blobs: Blobs) -> None:
+    log.info("bytes_swept", **msgspec.to_builtins(sweep(metabase.objects, blobs, datetime.now(UTC))))

@@ -392,8 +392,16 @@ class Queue(Protocol):
         """The topics with failures, by ARN: new messages for them are parked behind the others."""
         ...
 
-    def report(self, *topics: TopicHealth) -> None:
-        """Set what is known of topics, all at once; 0 failures means healthy."""
+    def report(self, health: TopicHealth) -> None:
+        """Set what is known of a topic; 0 failures means healthy."""
+        ...
+
+    def claim(self, topics: Sequence[TopicHealth], until_ns: int) -> set[str]:
+        """Let nobody else try these topics until then; the ARNs of those for which that was done.
+
+        It is not done for a topic whose `retry_at_ns` is another by now: somebody has claimed it meanwhile,
+        or told of it. Failures and reasons stay; a healthy topic has one failure while it is claimed.
+        """
         ...
 
     def due_topics(self, now_ns: int) -> list[str]:

@@ -150,11 +150,9 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     unhealthy = worker.metabase.queue.unhealthy()
     running: dict[Future[Tally], str] = {}
     in_turn = [unhealthy.get(arn, TopicHealth(arn)) for arn in _next_in_turn(worker, arns, unhealthy)]
-    drains = [TopicDrain(worker, health) for health in in_turn]
-    worker.claims.take(in_turn)
-    for drain in drains:
-        begun = worker.drain_threads.submit(drain.run)
-        running[begun] = worker.drains[begun] = drain.arn
+    for health in worker.claims.take(in_turn):
+        begun = worker.drain_threads.submit(drain_topic, worker, health)
+        running[begun] = worker.drains[begun] = health.topic_arn
         begun.add_done_callback(worker.drained)
     # when all threads are taken, wait for one of them rather than ask again at once
     done, late = wait(running or list(worker.drains), WAIT_FOR_DRAINS_SECONDS)
@@ -203,6 +201,14 @@ def _log_trouble(arn: str, drain: Future[Tally]) -> None:
         log.error("drain_failed", topic=arn, reason=f"{type(error).__name__}: {error}")
 
 
+def drain_topic(worker: Worker, health: TopicHealth) -> Tally:
+    """Drain a topic that is claimed."""
+    try:
+        return TopicDrain(worker, health).run()
+    finally:
+        worker.claims.drop(health.topic_arn)
+
+
 class TopicDrain:
     """Tries the due messages of one topic.
 
@@ -215,9 +221,9 @@ class TopicDrain:
         self._worker = worker
         self._queue = worker.metabase.queue
         self._claims = worker.claims
-        self.arn = health.topic_arn
+        self._arn = health.topic_arn
         self._failures = health.failures
-        self._topic = worker.router.topic(self.arn)
+        self._topic = worker.router.topic(self._arn)
         default = worker.retry_policy
         self._policy = policy_of(self._topic, default) if self._topic else default
         self._publish = self._publishing()
@@ -232,7 +238,6 @@ class TopicDrain:
         try:
             self._drain()
         finally:
-            self._claims.drop(self.arn)
             self._count()
         return self._tally
 
@@ -240,9 +245,9 @@ class TopicDrain:
         ends = time.monotonic() + TIME_SLICE_SECONDS
         limit = 1 if self._failures else FIRST_MESSAGES
         while self._expire():
-            self._claims.check(self.arn)
-        while parked := self._queue.take(self.arn, time.time_ns(), limit):
-            self._claims.check(self.arn)
+            self._claims.check(self._arn)
+        while parked := self._queue.take(self._arn, time.time_ns(), limit):
+            self._claims.check(self._arn)
             found, failed = self._try(parked)
             self._tally += found
             if failed is not None:
@@ -281,13 +286,13 @@ class TopicDrain:
     def _fail(self, failed: Retry) -> None:
         """The destination is down, once more: leave it alone for a while."""
         failures = self._failures + 1
-        log.warning("topic_failed", topic=self.arn, failures=failures, reason=failed.reason)
+        log.warning("topic_failed", topic=self._arn, failures=failures, reason=failed.reason)
         if is_critical(failures):  # before it is written down: dying in between raises it twice, not never
-            self._claims.check(self.arn)
+            self._claims.check(self._arn)
             raise_alarm(
-                TopicHealth(self.arn, failures, reason=failed.reason), self._worker.settings.alert_url
+                TopicHealth(self._arn, failures, reason=failed.reason), self._worker.settings.alert_url
             )
-        self._claims.give_up(TopicHealth(self.arn, failures, self._due_ns(failures, failed), failed.reason))
+        self._claims.give_up(TopicHealth(self._arn, failures, self._due_ns(failures, failed), failed.reason))
 
     def _expire(self) -> bool:
         """Bury some of what has waited too long or was tried too often; whether there may be more."""
@@ -296,7 +301,7 @@ class TopicDrain:
             return False
         lived_ns = policy.time_to_live_seconds * 1_000_000_000
         expired = self._queue.expire(
-            self.arn,
+            self._arn,
             parked_before_ns=time.time_ns() - lived_ns if lived_ns else 0,
             more_attempts_than=policy.max_retries or None,
             limit=MOST_MESSAGES,
@@ -325,9 +330,9 @@ class TopicDrain:
     def _report_answers(self, *, failures: int) -> None:
         """It takes messages. One that was slow lately stays here: a batch would wait for it, or in vain."""
         if is_quick_again(self._slow_at_ns):
-            self._claims.give_up(TopicHealth(self.arn, failures))
+            self._claims.give_up(TopicHealth(self._arn, failures))
         else:
-            self._claims.give_up(slow_health(self.arn, self._slow_at_ns))
+            self._claims.give_up(slow_health(self._arn, self._slow_at_ns))
 
     def _publishing(self) -> Publish:
         """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from bucketwire.config import PipelineSettings
@@ -82,7 +82,7 @@ def open_worker(settings: PipelineSettings, *, json_logs: bool) -> Worker:
     """The worker of this process; made once."""
     configure_logging(json=json_logs)
     worker = make_worker(settings, open_metabase(settings.metabase))
-    Thread(target=worker.claims.keep_always, name="claims", daemon=True).start()
+    Thread(target=worker.claims.keep_until, args=[Event()], name="claims", daemon=True).start()
     return worker
 
 
@@ -103,7 +103,7 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         attempts=ThreadPoolExecutor(ATTEMPT_THREADS, thread_name_prefix="attempt"),
         drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
-        claims=Claims(metabase.queue),
+        claims=Claims(metabase.queue, settings.retry_deadline_seconds),
         full=FullTopics(metabase.queue, metabase.topics.get, queue_limits(settings)),
         receipts=Receipts(Path(settings.receipts or settings.scratch / "receipts")),
     )

@@ -192,7 +192,7 @@ class BreakerMachine(RuleBasedStateMachine):
     def claimed_drain(self, health: TopicHealth | None) -> TopicDrain:
         self.rig.worker.router.refresh()
         known = health or TopicHealth(self.arn)
-        self.rig.worker.claims.take([known])
+        assert self.rig.worker.claims.take([known]) == [known]
         return TopicDrain(self.rig.worker, known)
 
     def check_calls(self, calls: list[list[str]], due: list[Parked], mode: str, *, probing: bool) -> None:

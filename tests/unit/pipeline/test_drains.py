@@ -167,7 +167,8 @@ class Topic:
         """A drain that has claimed the topic."""
         self.worker.router.refresh()
         health = TopicHealth(self.arn, failures, 0, "HTTP 503")
-        self.worker.claims.take([health])
+        self.worker.metabase.queue.report(health)
+        assert self.worker.claims.take([health]) == [health]
         return TopicDrain(self.worker, health)
 
     def look(self, seconds: int) -> None:
@@ -184,10 +185,12 @@ class Topic:
         """The process stands still for so long that another worker has claimed it."""
         self.clock.pass_by(claims.SECONDS + 1)
         assert self.is_due()
-        Claims(self.worker.metabase.queue).take([TopicHealth(self.arn, 1, 0, "claimed by another")])
         health = self.health()
         assert health is not None
-        return health
+        assert Claims(self.worker.metabase.queue, CALL_SECONDS).take([health]) == [health]
+        claimed = self.health()
+        assert claimed is not None
+        return claimed
 
     def health(self) -> TopicHealth | None:
         return self.worker.metabase.queue.unhealthy().get(self.arn)

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from bucketwire.event.message import Message
 from bucketwire.metabase.postgres.connection import Database, Transaction
 from bucketwire.metabase.queued import (
@@ -45,6 +43,16 @@ _REPORT = """
 INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (%s, %s, %s, %s)
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
+"""
+_CLAIM = """
+UPDATE health SET retry_at_ns = %(until)s
+FROM unnest(%(arns)s::text[], %(seen)s::bigint[]) AS as_seen (arn, seen_ns)
+WHERE topic_arn = arn AND retry_at_ns = seen_ns RETURNING arn
+"""
+_CLAIM_HEALTHY = """
+INSERT INTO health (topic_arn, failures, retry_at_ns, reason)
+SELECT arn, 1, %(until)s, '' FROM unnest(%(arns)s::text[]) AS healthy (arn)
+ON CONFLICT DO NOTHING RETURNING topic_arn
 """
 # A topic or message that is to wait for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
@@ -160,18 +168,31 @@ class PostgresQueue:
         rows = self._database.rows("SELECT topic_arn, failures, retry_at_ns, reason FROM health")
         return {row[0]: TopicHealth(*row) for row in rows}
 
-    def report(self, *topics: TopicHealth) -> None:
+    def report(self, health: TopicHealth) -> None:
         """A healthy topic has no row."""
+        if health.failures:
+            values = (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
+            self._write_all(_REPORT, [values])
+        else:
+            self._write_all("DELETE FROM health WHERE topic_arn = %s", [(health.topic_arn,)])
 
-        def job(work: Transaction) -> None:
-            for each in sorted(topics, key=lambda each: each.topic_arn):  # two may report the same topics
-                if each.failures:
-                    work.write(_REPORT, msgspec.structs.astuple(each))
-                else:
-                    work.write("DELETE FROM health WHERE topic_arn = %s", (each.topic_arn,))
+    def claim(self, topics: Sequence[TopicHealth], until_ns: int) -> set[str]:
+        """Keep others off the topics."""
+        failed, healthy = (
+            [each for each in topics if each.failures],
+            [each for each in topics if not each.failures],
+        )
+        as_seen = {
+            "until": until_ns,
+            "arns": [each.topic_arn for each in failed],
+            "seen": [each.retry_at_ns for each in failed],
+        }
+        unknown = {"until": until_ns, "arns": [each.topic_arn for each in healthy]}
 
-        if topics:
-            self._database.run(job)
+        def job(work: Transaction) -> set[str]:
+            return {arn for (arn,) in work.rows(_CLAIM, as_seen) + work.rows(_CLAIM_HEALTHY, unknown)}
+
+        return self._database.run(job)
 
     def due_topics(self, now_ns: int) -> list[str]:
         """Topics that have something to try now."""

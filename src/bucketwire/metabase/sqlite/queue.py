@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from bucketwire.event.message import Message
 from bucketwire.metabase.queued import (
     EXPIRED,
@@ -44,7 +42,10 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?, ?, ?, ?
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
 """
-_HEALTHY = "DELETE FROM health WHERE topic_arn = ?"
+_CLAIM = "UPDATE health SET retry_at_ns = ?1 WHERE topic_arn = ?2 AND retry_at_ns = ?3"
+_CLAIM_HEALTHY = """
+INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?2, 1, ?1, '') ON CONFLICT DO NOTHING
+"""
 # A topic or message that is to wait for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
 _DUE_TOPICS = """
@@ -133,17 +134,31 @@ class SqliteQueue:
             for arn, failures, retry_at_ns, reason in rows
         }
 
-    def report(self, *topics: TopicHealth) -> None:
+    def report(self, health: TopicHealth) -> None:
         """A healthy topic has no row."""
-        failing = [msgspec.structs.astuple(each) for each in topics if each.failures]
-        healthy = [(each.topic_arn,) for each in topics if not each.failures]
 
         def job(transaction: Transaction) -> None:
-            _execute_many(transaction, _REPORT, failing)
-            _execute_many(transaction, _HEALTHY, healthy)
+            if health.failures:
+                transaction.execute(
+                    _REPORT, (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
+                )
+            else:
+                transaction.execute("DELETE FROM health WHERE topic_arn = ?", (health.topic_arn,))
 
-        if topics:
-            self._writer.run(job)
+        self._writer.run(job)
+
+    def claim(self, topics: Sequence[TopicHealth], until_ns: int) -> set[str]:
+        """Keep others off the topics."""
+
+        def claimed(transaction: Transaction, health: TopicHealth) -> bool:
+            if health.failures:
+                values = (until_ns, health.topic_arn, health.retry_at_ns)
+                return transaction.execute(_CLAIM, values).rowcount > 0
+            return transaction.execute(_CLAIM_HEALTHY, (until_ns, health.topic_arn)).rowcount > 0
+
+        return self._writer.run(
+            lambda transaction: {each.topic_arn for each in topics if claimed(transaction, each)}
+        )
 
     def due_topics(self, now_ns: int) -> list[str]:
         """Topics that have something to try now."""
