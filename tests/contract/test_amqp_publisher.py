@@ -646,7 +646,7 @@ def test_trusted_certificates_that_cannot_be_read_are_named_as_the_reason(
     if content:
         file.write_text(content)
     where = to(exchange.name, server.url(tls=True), ca_location=str(file))
-    assert publish(connections, where) == [Retry("the trusted certificates cannot be read")]
+    assert publish(connections, where) == [Retry("the certificate or key files cannot be used")]
 
 
 def test_tls_at_a_plain_port_and_plain_at_a_tls_port_are_retried(

@@ -153,7 +153,9 @@ def test_a_file_of_authorities_that_is_mended_counts_at_once(
     file = tmp_path / "ca.pem"
     file.write_text("no certificate")
     publisher = HttpPublisher(topic(signed_endpoint.url, **{"ca-location": str(file)}), Connections())
-    assert publisher.publish([message()], LONG_SECONDS) == [Retry("the trusted certificates cannot be read")]
+    assert publisher.publish([message()], LONG_SECONDS) == [
+        Retry("the certificate or key files cannot be used")
+    ]
     file.write_bytes(certificates.other_ca.read_bytes())
     wrong = publisher.publish([message()], LONG_SECONDS)
     assert wrong == [Retry("the certificate is of an unknown authority")]

@@ -46,11 +46,15 @@ class Sorted:
     """Those of `retries`, in the order of the call."""
 
     def failure(self, *, ordered: bool) -> Retry | None:
-        """Why the destination is left alone for a while: nothing got through, and something may later.
+        """Why the destination is left alone for a while: nothing got through, or it asked for a pause.
 
-        Where order matters, one that is to be tried again holds up all behind it.
+        Of several pauses the longest holds. Where order matters, one that is to be tried again holds up all
+        behind it.
         """
-        return None if self.delivered and not ordered else next(iter(self.retries), None)
+        longest = max(self.retries, key=lambda retry: retry.after_seconds or 0.0, default=None)
+        if longest is None or longest.after_seconds or ordered or not self.delivered:
+            return longest
+        return None
 
     def together(self, *, ordered: bool) -> list[tuple[Retry, list[Message]]]:
         """What is parked at once: by reason, or in the order of the call, where it matters, for the first."""

@@ -28,7 +28,7 @@ from bucketwire.metabase.values import Parked, Settlement, TopicHealth
 from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.attempt import due_ns
 from bucketwire.pipeline.deliver import Batches, summary
-from bucketwire.pipeline.outcomes import Tally, log, log_burial, sort_outcomes
+from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
 from bucketwire.pipeline.pace import Wait, is_quick_again, slow_at_ns, slow_health
 from bucketwire.pipeline.patience import patiently, pause_after
 from bucketwire.pipeline.publishing import Publish, always, publishing
@@ -281,7 +281,13 @@ class TopicDrain:
         self._queue.settle(self._settlement(parked, outcomes))
         if found.delivered:
             self._failures = 0  # what fails from here on is a new outage
-        return found.tally(), found.failure(ordered=self._ordered)
+        failed = found.failure(ordered=self._ordered)
+        return found.tally(), None if self._is_refusal(parked, found) else failed
+
+    def _is_refusal(self, parked: Sequence[Parked], found: Sorted) -> bool:
+        """Whether the destination works, and only keeps refusing messages that it has refused before."""
+        refused = all(retry.of_message for retry in found.retries) and all(each.attempts for each in parked)
+        return refused and self._failures == 0 and not self._ordered
 
     def _fail(self, failed: Retry) -> None:
         """The destination is down, once more: leave it alone for a while."""

@@ -14,10 +14,12 @@ import pika
 from bucketwire import __version__
 from bucketwire.errors import ConfigError
 from bucketwire.event.topic import ENDPOINT, Topic
+from bucketwire.publish.pem_files import trust
 
 HEARTBEAT_SECONDS = 60
-CONNECT_SECONDS = 5.0
-"""For one address of a host that has several."""
+CONNECT_SECONDS = 1.5
+"""For one address of a host that has several. pika tries one after the other, and begins anew when a call has
+given up: so a second and a third must have their turn within the 5 seconds of a call."""
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _GUEST = "guest"
@@ -37,7 +39,7 @@ class Broker:
     ca_location: str | None
 
     def parameters(self) -> pika.ConnectionParameters:
-        """For pika; `OSError` or `ssl.SSLError` when the trusted certificates cannot be read."""
+        """For pika; `UnusableFile` when the trusted certificates cannot be read."""
         return pika.ConnectionParameters(
             host=self.host,
             port=self.port,
@@ -47,16 +49,16 @@ class Broker:
             connection_attempts=1,
             socket_timeout=CONNECT_SECONDS,
             stack_timeout=None,
-            ssl_options=pika.SSLOptions(self._trust(), self.host) if self.tls else None,
+            ssl_options=self._tls() if self.tls else None,
             client_properties={"connection_name": "bucketwire", "product": f"bucketwire {__version__}"},
         )
 
-    def _trust(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.ca_location)
+    def _tls(self) -> pika.SSLOptions:
+        context = trust(self.ca_location)
         if not self.verifies:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        return context
+        return pika.SSLOptions(context, self.host)
 
 
 def broker_from_topic(topic: Topic) -> Broker:

@@ -23,13 +23,13 @@ from bucketwire.publish.amqp_call import Call
 from bucketwire.publish.amqp_channel import AmqpChannel
 from bucketwire.publish.amqp_failure import Failure, connection_failure
 from bucketwire.publish.amqp_wire import Wire
+from bucketwire.publish.pem_files import UNUSABLE, UnusableFile
 
 _TURN_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
 _SILENCE_SECONDS = 1.0
 """So long, or half of its time if that is less, a call must have heard nothing to give up the connection."""
 
-_UNREADABLE = "the trusted certificates cannot be read"
 _LOST = "connection lost"
 _BLOCKED = "the broker takes no messages for now: it is short of memory or disk"
 
@@ -42,8 +42,8 @@ class AmqpConnection:
         logging.getLogger("pika").setLevel(logging.CRITICAL)
         try:
             parameters = broker.parameters()
-        except OSError:  # of ssl too
-            raise Failure(_UNREADABLE) from None
+        except UnusableFile:
+            raise Failure(UNUSABLE) from None
         self._lock = Lock()
         self._calls: set[Call] = set()
         self._tasks: deque[Callable[[], None]] = deque()

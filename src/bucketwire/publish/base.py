@@ -26,6 +26,8 @@ class Retry:
     reason: str
     after_seconds: float | None = None
     """The earliest time the destination asked for, if it did."""
+    of_message: bool = False
+    """Whether the destination may well take others: it has looked at this one, and does not want it."""
 
 
 Outcome = Delivered | Rejected | Retry

@@ -4,10 +4,11 @@
     with connections.alone(key, open) as client:      one that serves one thread at a time
 
 A key says everything that makes a connection what it is, and is used in one of the two ways only. What nobody
-has used for a while is closed by `close_idle`; what fails while it is used alone is closed at once. Nothing
-is closed while somebody uses it. A process that was forked starts with none: it must not speak over the
-connections of its parent, nor say goodbye on them, so it keeps them untouched. Such a process should end
-with `os._exit`, as the workers of Spark and of multiprocessing do.
+has used for a while is closed by `close_idle`, in a thread apart, as some take seconds to say goodbye; what
+fails while it is used alone is closed at once. Nothing is closed while somebody uses it. A process that was
+forked starts with none: it must not speak over the connections of its parent, nor say goodbye on them, so it
+keeps them untouched. Such a process should end with `os._exit`, as the workers of Spark and of
+multiprocessing do.
 """
 
 import os
@@ -16,7 +17,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Thread, current_thread
 from typing import Protocol, TypeVar
 
 IDLE_SECONDS = 60.0
@@ -58,7 +59,9 @@ class Connections:
         self._clock = clock
         self._lock = Lock()
         self._kept: dict[Hashable, list[_Kept]] = {}
-        self._of_parents: list[dict[Hashable, list[_Kept]]] = []
+        self._closing: dict[Thread, list[_Kept]] = {}
+        """What is idle and not closed yet, by the thread that closes it."""
+        self._of_parents: list[object] = []
         start_anew = weakref.WeakMethod(self._start_anew)
         os.register_at_fork(after_in_child=lambda: (method := start_anew()) and method())
 
@@ -84,13 +87,23 @@ class Connections:
             self._give_back(kept)
 
     def close_idle(self) -> None:
-        """Close what nobody uses and has used for a while."""
+        """Close what nobody uses and has used for a while, without waiting for it."""
         before = self._clock() - self._idle_seconds
-        self._remove(lambda kept: kept.users == 0 and kept.used_at <= before)
+        idle = self._remove(lambda kept: kept.users == 0 and kept.used_at <= before)
+        if not idle:
+            return
+        closing = Thread(target=self._close_apart, args=[idle], name="close-idle", daemon=True)
+        with self._lock:
+            closing.start()
+            self._closing[closing] = idle
 
     def close(self) -> None:
         """Close everything, what is lent as soon as it is given back. Calling it twice is harmless."""
-        self._remove(lambda _: True)
+        _close(self._remove(lambda _: True))
+        with self._lock:
+            closing = list(self._closing)
+        for each in closing:
+            each.join()
 
     def __len__(self) -> int:
         """How many are open and will be lent again."""
@@ -100,8 +113,9 @@ class Connections:
     def _start_anew(self) -> None:
         """In a forked process. The lock may have been held by a thread that does not exist here."""
         self._lock = Lock()
-        self._of_parents.append(self._kept)  # dropping them could close what the parent still uses
-        self._kept = {}
+        # dropping them could close what the parent still uses
+        self._of_parents += [self._kept, self._closing]
+        self._kept, self._closing = {}, {}
 
     def _join(self, key: Hashable, open_client: Callable[[], Closable]) -> _Kept:
         with self._lock:
@@ -134,8 +148,8 @@ class Connections:
             if not entries:
                 self._kept.pop(key, None)
 
-    def _remove(self, unwanted: Callable[[_Kept], bool]) -> None:
-        """Lend these no more, and close those that nobody uses."""
+    def _remove(self, unwanted: Callable[[_Kept], bool]) -> list[_Kept]:
+        """Lend these no more; those that nobody uses, for the caller to close."""
         with self._lock:
             removed = [kept for entries in self._kept.values() for kept in entries if unwanted(kept)]
             for kept in removed:
@@ -144,9 +158,12 @@ class Connections:
                 key: [kept for kept in entries if not kept.leaving] for key, entries in self._kept.items()
             }
             self._kept = {key: entries for key, entries in staying.items() if entries}
-            unused = [kept for kept in removed if kept.users == 0]
-        for kept in unused:
-            kept.client.close()
+            return [kept for kept in removed if kept.users == 0]
+
+    def _close_apart(self, idle: list[_Kept]) -> None:
+        _close(idle)
+        with self._lock:
+            del self._closing[current_thread()]
 
     def _give_back(self, kept: _Kept) -> None:
         with self._lock:
@@ -155,3 +172,8 @@ class Connections:
             is_last = kept.leaving and kept.users == 0
         if is_last:
             kept.client.close()
+
+
+def _close(unused: list[_Kept]) -> None:
+    for kept in unused:
+        kept.client.close()

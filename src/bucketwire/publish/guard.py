@@ -35,11 +35,11 @@ def _embedded(address: IPv6Address) -> IPv4Address | None:
     """The IPv4 address that packets to this one are sent on to, if so."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.sixtofour
+    return address.ipv4_mapped or address.sixtofour
 
 
 def _is_special(address: IPv4Address | IPv6Address) -> bool:
-    """Loopback, private, shared, link-local, multicast, unspecified, reserved, and IPv4 mapped to IPv6."""
+    """Loopback, private, shared, link-local, multicast, unspecified and reserved."""
     if not address.is_global or address.is_multicast or address.is_reserved:
         return True
     return any(address in network for network in _ALSO_SPECIAL)

@@ -4,7 +4,7 @@
        ^                   |
        +---- outcome ------+      until all are answered or the deadline has passed
 
-A complete 2xx answer is `Delivered`, 413 is `Rejected`, everything else is `Retry`: redirects too, as none
+A complete 2xx answer is `Delivered`, 413 and 431 are `Rejected`, all else is `Retry`: redirects too, as none
 is followed. A body that is too long is not read to its end; the status before it counts. An answer that is
 unfinished at the deadline is no answer, and its connection is closed. The rest of the messages are not tried,
 and share the last outcome, when requests keep failing without any answer, and when the endpoint says after
@@ -27,6 +27,7 @@ from bucketwire.publish.guard import PRIVATE_NETWORK
 from bucketwire.publish.http_client import CONNECT_SECONDS, IN_FLIGHT, HttpClient
 from bucketwire.publish.http_outcome import outcome_of_answer, reason_of_failure
 from bucketwire.publish.http_request import destination_from_topic, fits_headers
+from bucketwire.publish.pem_files import UNUSABLE, UnusableFile
 
 FAILURES_TO_GIVE_UP = 8
 """Failures in a row, with no answer of any status between them, that make an endpoint dead for this call."""
@@ -54,14 +55,14 @@ class HttpPublisher:
         """Post the messages; see `Publisher.publish`."""
         give_up_at = time.monotonic() + deadline_seconds
         batch = _Batch(messages)
+        unanswered = Retry(f"no answer within {deadline_seconds:g} s")
         key = ("http", self._destination.peer, self._connect_seconds)
-        with self._connections.alone(key, self._open_client) as client:
-            try:
+        try:
+            with self._connections.alone(key, self._open_client) as client:
                 self._send(client, batch, give_up_at)
-            finally:
-                for request in batch.in_flight:
-                    client.release(request)
-        return batch.all_outcomes(Retry(f"no answer within {deadline_seconds:g} s"))
+        except UnusableFile:
+            unanswered = Retry(UNUSABLE)
+        return batch.all_outcomes(unanswered)
 
     def close(self) -> None:
         """Nothing to give up: the connections belong to all topics with this peer."""
@@ -76,12 +77,16 @@ class HttpPublisher:
     def _send(self, client: HttpClient, batch: "_Batch", give_up_at: float) -> None:
         """Until all are answered or the time is over."""
         client.refused = False
-        self._start(client, batch)
-        while batch.in_flight and (remaining := give_up_at - time.monotonic()) > 0:
-            if _collect(client, batch):
-                self._start(client, batch)
-            else:
-                client.wait(len(batch.in_flight), remaining)
+        try:
+            self._start(client, batch)
+            while batch.in_flight and (remaining := give_up_at - time.monotonic()) > 0:
+                if _collect(client, batch):
+                    self._start(client, batch)
+                else:
+                    client.wait(len(batch.in_flight), remaining)
+        finally:
+            for request in batch.in_flight:
+                client.release(request)
 
     def _start(self, client: HttpClient, batch: "_Batch") -> None:
         """Put messages on the wire until enough are in flight."""

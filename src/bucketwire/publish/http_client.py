@@ -22,6 +22,7 @@ import pycurl
 from bucketwire import __version__
 from bucketwire.publish.guard import forbidden
 from bucketwire.publish.http_request import Peer
+from bucketwire.publish.pem_files import trust
 
 IN_FLIGHT = 64
 """Requests, and so connections, open at once."""
@@ -37,11 +38,13 @@ _CA_CACHE_TIMEOUT = 321
 
 
 class HttpClient:
-    """Up to `IN_FLIGHT` requests at once to `peer`."""
+    """Up to `IN_FLIGHT` requests at once to `peer`. `UnusableFile` if its authorities are in one."""
 
     def __init__(
         self, peer: Peer, connect_seconds: float = CONNECT_SECONDS, *, private_allowed: bool = True
     ) -> None:
+        if peer.ca_location is not None:  # libcurl would find out only after it has called the peer
+            trust(peer.ca_location)
         self.refused = False
         """Whether a connection was not made because the peer is in a private network."""
         self._peer = peer

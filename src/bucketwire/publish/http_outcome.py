@@ -8,12 +8,19 @@ import errno
 import pycurl
 
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+from bucketwire.publish.pem_files import UNUSABLE
 
 RETRY_AFTER_LIMIT_SECONDS = 3600.0
 """An endpoint may ask for a longer pause, and does not get it."""
 
 _DELIVERED = Delivered()
-_REQUEST_TIMEOUT, _GONE, _TOO_LARGE, _TOO_MANY_REQUESTS = 408, 410, 413, 429
+_REQUEST_TIMEOUT, _GONE, _TOO_MANY_REQUESTS = 408, 410, 429
+_TOO_LARGE = {
+    413: Rejected("HTTP 413: the message is too large for the endpoint"),
+    431: Rejected("HTTP 431: the headers of the message are too large for the endpoint"),
+}
+_OF_MESSAGE = frozenset({400, 409, 412, 415, 422})
+"""What endpoints answer when they cannot make anything of a message."""
 _SUCCESS = range(200, 300)
 _SERVER_ERRORS = range(500, 600)
 
@@ -25,7 +32,7 @@ _REASONS = {
     pycurl.E_RECV_ERROR: "connection lost",
     pycurl.E_SEND_ERROR: "connection lost",
     pycurl.E_SSL_CONNECT_ERROR: "TLS handshake failed",
-    pycurl.E_SSL_CACERT_BADFILE: "the trusted certificates cannot be read",
+    pycurl.E_SSL_CACERT_BADFILE: UNUSABLE,
     pycurl.E_UNSUPPORTED_PROTOCOL: "the answer is not HTTP",
     pycurl.E_FTP_WEIRD_SERVER_REPLY: "the answer is not HTTP",
 }
@@ -47,15 +54,15 @@ _CERTIFICATE_REASONS = {  # by OpenSSL's X509_V_ERR codes; libcurl leaves 1 when
 
 
 def outcome_of_answer(request: pycurl.Curl) -> Outcome:
-    """2xx is `Delivered`, 413 is `Rejected`, everything else is `Retry`, for as long as the topic retries."""
+    """2xx is `Delivered`, 413 and 431 are `Rejected`, all else is `Retry`, as long as the topic retries."""
     status = request.getinfo(pycurl.RESPONSE_CODE)
     if status in _SUCCESS:
         return _DELIVERED
-    if status == _TOO_LARGE:
-        return Rejected("HTTP 413: the message is too large for the endpoint")
+    if status in _TOO_LARGE:
+        return _TOO_LARGE[status]
     if status == _GONE:
         return Retry("410: the endpoint is gone for good")
-    return Retry(f"HTTP {status}", _pause_seconds(request, status))
+    return Retry(f"HTTP {status}", _pause_seconds(request, status), of_message=status in _OF_MESSAGE)
 
 
 def reason_of_failure(request: pycurl.Curl, error: int) -> str:

@@ -26,6 +26,7 @@ from bucketwire.publish.kafka_failure import TOO_LARGE
 from bucketwire.publish.kafka_guard import BrokersGuard
 from bucketwire.publish.kafka_producer import Batch, KafkaClient
 from bucketwire.publish.kafka_settings import Cluster, cluster_from_topic, kafka_topic_name
+from bucketwire.publish.pem_files import UNUSABLE, UnusableFile
 
 
 class KafkaPublisher:
@@ -69,8 +70,8 @@ class KafkaPublisher:
         try:
             with self._connections.shared(cluster, open_client) as client:
                 client.send(self._name, messages, batch, until)
-        except KafkaException:  # of making the producer: its text may name files
-            batch.give_up(Retry("the certificate or key files cannot be used"))
+        except (KafkaException, UnusableFile):  # of making the producer: the former's text may name files
+            batch.give_up(Retry(UNUSABLE))
         missing = batch.dead or unanswered
         return [outcome or missing for outcome in batch.outcomes]
 

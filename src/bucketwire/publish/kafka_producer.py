@@ -88,7 +88,10 @@ class KafkaClient:
         self._producer: _Producer | None = None
 
     def send(self, name: str, messages: Sequence[Message], batch: Batch, until: float) -> None:
-        """Produce the messages and wait for their answers; `KafkaException` when there can be no producer."""
+        """Produce the messages and wait for their answers.
+
+        `KafkaException` or `UnusableFile` when there can be no producer.
+        """
         if self._listeners and (refusal := self._listeners.refusal(until)):
             self.close()
             batch.give_up(refusal)

@@ -56,7 +56,7 @@ class ListenersGuard:
         self._looked_at = -math.inf
 
     def refusal(self, until: float) -> Retry | None:
-        """Why nothing may be sent, or None; `KafkaException` when there can be no producer."""
+        """Why nothing may be sent, or None; `KafkaException` or `UnusableFile` if no one can be asked."""
         asked_at = time.monotonic()
         if not self._lock.acquire(timeout=max(0.0, until - asked_at)):
             return _SILENCE

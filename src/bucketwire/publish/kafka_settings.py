@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, Producer
 
 from bucketwire.errors import ConfigError
 from bucketwire.event.topic import Topic
+from bucketwire.publish.pem_files import check_file
 
 PORT = 9092
 ACK_LEVELS = ("broker", "none")
@@ -25,6 +26,7 @@ QUEUE_KILOBYTES = 64 * 1024
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s,/@:\[\]]+)(:[0-9]{1,5})?")
+_FILES = frozenset({"ssl.ca.location", "ssl.certificate.location", "ssl.key.location"})
 _TUNING: Mapping[str, str] = {
     "linger.ms": "2",
     "partitioner": "murmur2_random",  # as Java's producer places keys
@@ -46,7 +48,13 @@ class Cluster:
     """Whether each message travels by itself, so that a broker's refusal is about it alone."""
 
     def configuration(self) -> dict[str, str]:
-        """The settings of a producer."""
+        """The settings of a producer that is made now; `UnusableFile` if it is so with one of theirs.
+
+        librdkafka opens them whatever they are, and lets no thread of Python run meanwhile.
+        """
+        for name, value in self.settings:
+            if name in _FILES:
+                check_file(value)
         alone = {"batch.num.messages": "1"} if self.one_a_batch else {}
         return {**_TUNING, "bootstrap.servers": self.brokers, **dict(self.settings), **alone}
 

@@ -17,7 +17,7 @@ from bucketwire.errors import Conflict, Unavailable
 from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Slice, TopicHealth
+from bucketwire.metabase.values import Settlement, Slice, TopicHealth
 from bucketwire.pipeline import claims, redeliver
 from bucketwire.pipeline.claims import Claims
 from bucketwire.pipeline.deliver import SliceDelivery
@@ -338,3 +338,63 @@ def test_what_was_delivered_is_noted_though_the_rest_cannot_be_parked(
     worker.receipts.outdate(time.time_ns())
     assert SliceDelivery(worker).run(changes) == Tally(delivered=1)
     assert destination.calls[1] == destination.calls[0][1:], "only the other one is sent again"
+
+
+REFUSED = Retry("HTTP 422", of_message=True)
+
+
+def test_a_message_that_is_refused_again_and_again_leaves_its_topic_healthy(
+    worker: Worker, metabase: Metabase, destination: Destination
+) -> None:
+    """Others got through since it was refused first."""
+    arn = park(metabase, "videos", "refused")
+    destination.outcomes = [REFUSED]
+    for _ in range(3):
+        assert redeliver_topics(worker, [arn]) == Tally(parked=1)
+        assert metabase.queue.unhealthy() == {}
+        (waiting_still,) = metabase.queue.pending(arn, after=0, limit=10)
+        metabase.queue.settle(Settlement([], [(waiting_still.id, 0, "HTTP 422")], []))
+    assert destination.calls == [["refused"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attributes", "failures"),
+    [
+        (REFUSED, {}, 2),
+        (REFUSED, {"ordering": "key"}, 0),
+        (Retry("HTTP 503"), {}, 0),
+    ],
+    ids=["nothing got through since", "others must wait for it", "it tells of the destination"],
+)
+def test_else_a_topic_that_takes_nothing_is_left_alone(
+    worker: Worker,
+    metabase: Metabase,
+    destination: Destination,
+    outcome: Retry,
+    attributes: dict[str, str],
+    failures: int,
+) -> None:
+    arn = park(metabase, "videos", "refused", **attributes)
+    metabase.queue.report(TopicHealth(arn, failures, 0, "HTTP 422"))
+    destination.outcomes = [outcome]
+    redeliver_topics(worker, [arn])
+    assert metabase.queue.unhealthy()[arn].failures == failures + 1
+
+
+def test_a_new_message_that_gets_through_makes_a_topic_healthy_though_an_old_one_is_refused(
+    worker: Worker, metabase: Metabase, destination: Destination
+) -> None:
+    arn = park(metabase, "videos", "refused")
+    metabase.queue.park([message("new", arn)], due_at_ns=0, attempts=0, reason="behind others that wait")
+    metabase.queue.settle(Settlement([], [(metabase.queue.take(arn, 1, 1)[0].id, 1, "HTTP 422")], []))
+    metabase.queue.report(TopicHealth(arn, 4, 0, "HTTP 422"))
+
+    def refuse_the_old_one() -> None:
+        destination.outcomes = [
+            REFUSED if each == "refused" else Delivered() for each in destination.calls[-1]
+        ]
+
+    destination.act = refuse_the_old_one
+    assert redeliver_topics(worker, [arn]) == Tally(delivered=1, parked=1)
+    assert destination.calls == [["new"], ["refused"]]
+    assert metabase.queue.unhealthy() == {}

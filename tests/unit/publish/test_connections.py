@@ -87,17 +87,45 @@ def test_what_is_idle_for_long_is_closed_and_nothing_else(connections: Connectio
         pass
     with connections.alone("used", Client) as used, connections.shared("shared", Client) as shared:
         clock.now = 60
-        connections.close_idle()
+        close_idle(connections)
         assert (old.closed, young.closed, used.closed, shared.closed) == (1, 0, 0, 0)
         clock.now = 1000
-        connections.close_idle()
+        close_idle(connections)
         assert (young.closed, used.closed, shared.closed) == (1, 0, 0)
-    connections.close_idle()
+    close_idle(connections)
     assert (used.closed, shared.closed) == (0, 0)
     clock.now = 1060
-    connections.close_idle()
+    close_idle(connections)
     assert (used.closed, shared.closed) == (1, 1)
     assert len(connections) == 0
+
+
+def close_idle(connections: Connections) -> None:
+    connections.close_idle()
+    for thread in threading.enumerate():
+        if thread.name == "close-idle":
+            thread.join()
+
+
+def test_nobody_waits_until_idle_clients_are_closed_but_who_closes_everything(
+    connections: Connections, clock: Clock
+) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    class Slow(Client):
+        def close(self) -> None:
+            asked.set()
+            self.closed += answered.wait(5)
+
+    with connections.alone("a", Slow) as first, connections.alone("a", Slow) as second:
+        pass
+    clock.now = 60
+    connections.close_idle()
+    assert asked.wait(30)
+    assert (len(connections), first.closed, second.closed) == (0, 0, 0)
+    threading.Timer(0.05, answered.set).start()
+    connections.close()
+    assert (first.closed, second.closed) == (1, 1)
 
 
 def test_closing_waits_for_what_is_lent(connections: Connections) -> None:
@@ -173,6 +201,33 @@ def test_a_forked_process_starts_with_none_and_touches_none_of_its_parent() -> N
         os._exit(0 if Client.closed == [new, other] and Client.deleted == 0 else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert len(connections) == 2 and not Client.closed
+    """)
+
+
+def test_a_forked_process_does_not_touch_what_its_parent_is_closing() -> None:
+    run_forking("""
+    connections = Connections(idle_seconds=0)
+    asked, answered = threading.Event(), threading.Event()
+    class Slow(Client):
+        def close(self):
+            asked.set()
+            answered.wait(20)
+            super().close()
+    with connections.alone("a", Slow) as client:
+        pass
+    del client
+    connections.close_idle()
+    assert asked.wait(20)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        connections.close()
+        gc.collect()
+        os._exit(0 if not Client.closed and Client.deleted == 0 else 1)
+    answered.set()
+    assert os.waitpid(child, 0)[1] == 0
+    connections.close()
+    assert len(Client.closed) == 1
     """)
 
 
