@@ -8,6 +8,7 @@
      +- Denied           the caller may not do this
      +- Unavailable      try again later, after `retry_after_seconds` if it is given
      +- ChangesTrimmed   the change stream no longer holds what was asked for
+     +- ServerReplaced   the change stream is not the one that the offset is of
 
 Driver errors become one of these at the seam where the driver is used, once, with `raise ... from`.
 `code` is the S3 error code, so that the gateway can answer without a table of its own.
@@ -91,3 +92,16 @@ class ChangesTrimmed(BucketwireError):
             f"changes up to {offset} were trimmed before they were read: see `bucketwire cursor`"
         )
         self.offset = offset
+
+
+class ServerReplaced(BucketwireError):
+    """The database server is not the one that the reader's offset is of: what it says of changes is not true.
+
+    The reader must begin anew at the cursor that this server has.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the database server is not the one that the offset is of, as after a failover, or a restored"
+            " dump: see docs/metabase-postgresql.md"
+        )

@@ -172,3 +172,18 @@ def test_age_is_measured_by_the_time_that_has_passed(metabase: Metabase, watched
     time.sleep(0.01)
     write(metabase, watched, "b")
     assert metabase.changes.clock_ns() > first_ns
+
+
+@pytest.mark.parametrize("trimmed", [3, 5], ids=["some", "all"])
+def test_changes_that_are_trimmed_while_they_are_read_are_not_passed_over(
+    metabase: Metabase, watched: str, monkeypatch: pytest.MonkeyPatch, trimmed: int
+) -> None:
+    for backend in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"bucketwire.metabase.{backend}.changes._READ_ROWS", 2)
+    start = metabase.changes.start()
+    write(metabase, watched, *"abcde")
+    reading = metabase.changes.read(Slice(start, metabase.changes.head(start, ALL)))
+    assert [decode_change(next(reading)).key for _ in range(2)] == ["a", "b"]
+    metabase.changes.trim(metabase.changes.head(start, trimmed))
+    with pytest.raises(ChangesTrimmed):
+        next(reading)

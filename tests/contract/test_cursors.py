@@ -103,3 +103,11 @@ def test_a_lease_from_when_the_clock_was_ahead_counts_for_nothing(metabase: Meta
     metabase.cursors.lease("pipeline", "from tomorrow", 24 * LONG_SECONDS * 60)
     assert metabase.cursors.lease("pipeline", "today", LONG_SECONDS)
     assert metabase.cursors.save("pipeline", "7", 1, "today")
+
+
+def test_a_cursor_never_goes_back(metabase: Metabase) -> None:
+    """A process that was slow to die may save after the one that has taken its place, in the same name."""
+    metabase.cursors.lease("pipeline", "first", LONG_SECONDS)
+    assert metabase.cursors.save("pipeline", "10", 1, "first")
+    assert metabase.cursors.save("pipeline", "9", 2, "first")
+    assert (metabase.cursors.load("pipeline"), metabase.cursors.alive_at_ns("pipeline")) == ("10", 2)

@@ -103,6 +103,29 @@ class PostgresServer:
         """As after a crash of the machine beside it: connections are cut."""
         self._control("restart")
 
+    def copy(self) -> None:
+        """As a replica has it that falls behind from now on."""
+        self._control("stop")
+        subprocess.run(["cp", "-pR", str(self.folder), str(self._replica)], check=True)
+        self._control("start")
+
+    def fail_over(self) -> None:
+        """The replica takes the place of the server: what came after the copy is gone."""
+        self._control("stop")
+        shutil.rmtree(self.folder)
+        self._replica.rename(self.folder)
+        signal = self.folder / "recovery.signal"
+        signal.touch()
+        if os.geteuid() == 0:
+            shutil.chown(signal, "postgres")
+        with (self.folder / "postgresql.conf").open("a") as settings:
+            settings.write("restore_command = 'false'\n")
+        self._control("start")
+
+    @property
+    def _replica(self) -> Path:
+        return self.folder.parent / "replica"
+
     def stop(self) -> None:
         self._control("stop")
         shutil.rmtree(self.folder.parent)

@@ -36,6 +36,8 @@ class Pipelines:
     """Of a pipeline, without its name."""
     stop: threading.Event
     """Ends all waiting."""
+    _started: set[str] = field(default_factory=set, init=False)
+    """Parts that were started here: what becomes of their leases is known."""
 
     def parts(self, *, standby: bool) -> list[Part]:
         """The pipeline, and the one that stands by."""
@@ -46,12 +48,13 @@ class Pipelines:
         holder = new_holder()
         note = self.data / "holders" / part
         with self._cursors() as cursors:
-            if note.exists():
+            if note.exists() and part not in self._started:
                 cursors.keep(CONSUMER, note.read_text(), 0)
             cursors.not_alive(CONSUMER)  # however recently the last one was
             self._wait_for_other(cursors, first=part == "pipeline")
         note.parent.mkdir(exist_ok=True)
         note.write_text(holder)
+        self._started.add(part)
         return Start([*self.command, "--holder", holder], partial(self._after_death, holder))
 
     def _wait_for_other(self, cursors: Cursors, *, first: bool) -> None:

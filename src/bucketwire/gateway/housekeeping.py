@@ -6,7 +6,6 @@ turn.
 """
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from bucketwire.gateway.retention import enforce_retention
 from bucketwire.gateway.sweep import sweep
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.steady import SteadyClock
 from bucketwire.metainfo.expire import run_lifecycle
 
 log = get_logger("gateway")
@@ -50,10 +50,11 @@ def housekeeping(
 def _keep_house(
     metabase: Metabase, blobs: Blobs, every_seconds: float, retention_hours: int, stop: threading.Event
 ) -> None:
+    clock = SteadyClock()  # what a clock that jumps ahead has expired is gone for good
     jobs = {
         "retention": partial(enforce_retention, metabase, retention_hours),
-        "lifecycle": partial(_apply_lifecycle, metabase),
-        "sweep": partial(_sweep, metabase, blobs),  # the last: it finds what the lifecycle has dropped
+        "lifecycle": partial(_apply_lifecycle, metabase, clock),
+        "sweep": partial(_sweep, metabase, blobs, clock),  # the last: it finds what the lifecycle has dropped
     }
     wait_seconds = min(_FIRST_SECONDS, every_seconds)
     while not stop.wait(wait_seconds):
@@ -70,9 +71,10 @@ def _keep_house(
                     )
 
 
-def _apply_lifecycle(metabase: Metabase) -> None:
-    log.info("lifecycle_applied", **msgspec.to_builtins(run_lifecycle(metabase, time.time_ns())))
+def _apply_lifecycle(metabase: Metabase, clock: SteadyClock) -> None:
+    log.info("lifecycle_applied", **msgspec.to_builtins(run_lifecycle(metabase, clock.now_ns())))
 
 
-def _sweep(metabase: Metabase, blobs: Blobs) -> None:
-    log.info("bytes_swept", **msgspec.to_builtins(sweep(metabase.objects, blobs, datetime.now(UTC))))
+def _sweep(metabase: Metabase, blobs: Blobs, clock: SteadyClock) -> None:
+    now = datetime.fromtimestamp(clock.now_ns() / 1e9, UTC)
+    log.info("bytes_swept", **msgspec.to_builtins(sweep(metabase.objects, blobs, now)))

@@ -8,9 +8,9 @@ lost     changes were trimmed before they were read: the pipeline stands still u
 from dataclasses import dataclass
 
 from bucketwire.config import CONSUMER
-from bucketwire.errors import ChangesTrimmed
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.place import place
 
 HOUR_NS = 3_600_000_000_000
 
@@ -32,7 +32,7 @@ class Lag:
 
 def pipeline_lag(metabase: Metabase) -> Lag:
     """How far the pipeline is behind. A pipeline that never ran has the whole stream before it."""
-    cursor, lost = _place(metabase)
+    cursor, lost = place(metabase)
     changes, oldest_at_ns = metabase.changes.waiting(metabase.changes.start() if lost else cursor)
     return Lag(changes, oldest_at_ns, lost)
 
@@ -47,7 +47,7 @@ def enforce_retention(metabase: Metabase, retention_hours: int) -> None:
         metabase.cursors.save(CONSUMER, cursor, alive_at_ns=0)
     _, oldest_at_ns = metabase.changes.waiting(cursor)
     start = metabase.changes.trim_before(before_ns)
-    cursor, lost = _place(metabase)
+    cursor, lost = place(metabase)
     if lost:
         get_logger("gateway").critical(
             "changes_lost_to_retention",
@@ -57,29 +57,3 @@ def enforce_retention(metabase: Metabase, retention_hours: int) -> None:
             oldest_at_ns=oldest_at_ns,
             remedy="bucketwire cursor skip",
         )
-
-
-def _place(metabase: Metabase) -> tuple[str, bool]:
-    """The pipeline's cursor, and whether changes behind it were trimmed before they were read.
-
-    The pipeline trims what it has read, after it has saved its cursor. So when changes behind a cursor are
-    gone, they are lost only if it is still the cursor; else the new one is looked at.
-    """
-    cursor = _cursor(metabase)
-    while _is_trimmed(metabase, cursor):
-        before, cursor = cursor, _cursor(metabase)
-        if cursor == before:
-            return cursor, True
-    return cursor, False
-
-
-def _cursor(metabase: Metabase) -> str:
-    return metabase.cursors.load(CONSUMER) or metabase.changes.start()
-
-
-def _is_trimmed(metabase: Metabase, cursor: str) -> bool:
-    try:
-        metabase.changes.head(cursor, 1)
-    except ChangesTrimmed:
-        return True
-    return False

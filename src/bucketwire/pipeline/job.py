@@ -24,10 +24,11 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bucketwire.config import CONSUMER, PipelineSettings
-from bucketwire.errors import Unavailable
+from bucketwire.errors import ChangesTrimmed, Unavailable
 from bucketwire.log import get_logger, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.place import place
 from bucketwire.pipeline.deliver import SUMMARY, delivering
 from bucketwire.pipeline.lease import Lease, new_holder
 from bucketwire.pipeline.priority import give_way, take_part
@@ -80,8 +81,9 @@ def run(settings: PipelineSettings) -> None:
 
 def _check_cursor(metabase: Metabase) -> None:
     """Raise `ChangesTrimmed` before Spark is started: the source would raise it too, in many more lines."""
-    if (cursor := metabase.cursors.load(CONSUMER)) is not None:
-        metabase.changes.head(cursor, 1)
+    _, lost = place(metabase)
+    if lost:
+        raise ChangesTrimmed(metabase.changes.start())
 
 
 @dataclass(slots=True)

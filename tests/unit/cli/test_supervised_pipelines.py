@@ -34,6 +34,12 @@ def pipelines(url: str, tmp_path: Path) -> Pipelines:
     return Pipelines(url, tmp_path, ["bucketwire", "pipeline"], threading.Event())
 
 
+@pytest.fixture
+def next_supervisor(url: str, tmp_path: Path) -> Pipelines:
+    """In the same data folder."""
+    return Pipelines(url, tmp_path, ["bucketwire", "pipeline"], threading.Event())
+
+
 def prepare(pipelines: Pipelines, part: int = 0) -> Start:
     return pipelines.parts(standby=True)[part].prepare()
 
@@ -72,20 +78,31 @@ def test_a_standby_that_has_taken_over_keeps_the_lease_when_the_other_is_settled
 
 
 def test_the_lease_that_a_killed_supervisor_left_is_given_up_by_the_next(
-    pipelines: Pipelines, cursors: Cursors
+    pipelines: Pipelines, next_supervisor: Pipelines, cursors: Cursors
 ) -> None:
     cursors.lease(CONSUMER, holder(prepare(pipelines)), LONG_SECONDS)
-    prepare(pipelines)
+    prepare(next_supervisor)
     assert cursors.holder(CONSUMER) is None
 
 
-def test_a_pipeline_that_starts_is_not_ready_however_recently_the_last_one_was(
+def test_the_lease_of_a_pipeline_whose_processes_do_not_end_is_left_to_run_out(
     pipelines: Pipelines, cursors: Cursors
+) -> None:
+    """It was not settled after its death, and may still be at work."""
+    first = holder(prepare(pipelines))
+    cursors.lease(CONSUMER, first, LONG_SECONDS)
+    pipelines.stop.set()
+    prepare(pipelines)
+    assert cursors.holder(CONSUMER) == first
+
+
+def test_a_pipeline_that_starts_is_not_ready_however_recently_the_last_one_was(
+    pipelines: Pipelines, next_supervisor: Pipelines, cursors: Cursors
 ) -> None:
     first = holder(prepare(pipelines))
     cursors.lease(CONSUMER, first, LONG_SECONDS)
     cursors.save(CONSUMER, "7", time.time_ns(), first)
-    prepare(pipelines)
+    prepare(next_supervisor)
     assert (cursors.alive_at_ns(CONSUMER), cursors.load(CONSUMER)) == (0, "7")
 
 

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from bucketwire.errors import ConfigError, InvalidRequest, Unavailable
+from bucketwire.errors import ConfigError, InvalidRequest, ServerReplaced, Unavailable
 from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.postgres import PostgresMetabase, migrate
+from bucketwire.metabase.postgres import PostgresMetabase, changes, cursors, migrate
 from bucketwire.metabase.postgres.connection import Transaction
 from bucketwire.metabase.postgres.migrate import load_migrations
 from bucketwire.metabase.postgres.rows import HOUR_NS
@@ -22,6 +22,7 @@ from services.postgres import PostgresServer
 from wire import until
 
 ALL = 1_000_000
+WAITING_FOR_LOCKS = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%leases%'"
 
 
 @pytest.fixture
@@ -263,7 +264,10 @@ def test_a_partition_with_what_is_not_trimmed_is_kept(url: str, metabase: Postgr
     assert keys(metabase) == ["key"]
 
 
-def test_a_trim_does_not_wait_for_a_reader_of_the_whole_table(url: str, metabase: PostgresMetabase) -> None:
+def test_a_trim_does_not_wait_for_a_reader_of_the_whole_table(
+    url: str, metabase: PostgresMetabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_DROP_AGAIN_SECONDS", 0.0)
     first = put(metabase)
     set_clock(url, first + 3 * HOUR_NS)
     put(metabase)
@@ -467,3 +471,79 @@ def test_rows_of_backlogs_that_another_has_in_hand_are_left_and_the_sum_stays(
         assert len(ask(url, "SELECT 1 FROM backlogs")) == 2
     assert metabase.queue.backlogs() == {TOPIC_ARN: 10}
     assert ask(url, "SELECT entries, size_bytes FROM backlogs") == [(1, 10)]
+
+
+def test_cursors_are_compared_as_numbers(metabase: PostgresMetabase) -> None:
+    for position in ("99:7", "100:5", "100:30", "100:4", "99:99"):
+        assert metabase.cursors.save("pipeline", position, 1)
+    assert metabase.cursors.load("pipeline") == "100:30"
+
+
+def test_who_takes_the_lease_sees_what_is_being_saved_by_the_one_before(
+    metabase: PostgresMetabase, url: str
+) -> None:
+    metabase.cursors.lease("pipeline", "first", 0)
+    with psycopg.connect(url) as saving, ThreadPoolExecutor(1) as threads:
+        values = {"consumer": "pipeline", "position": "9:9", "alive": 1, "holder": "first", "timeline": ""}
+        saving.execute(cursors._SAVE.encode(), values)
+        taking = threads.submit(metabase.cursors.lease, "pipeline", "second", 50.0)
+        until(lambda: bool(ask(url, WAITING_FOR_LOCKS)), 30, lambda: "it does not wait")
+        assert not taking.done()
+        saving.commit()
+        assert taking.result(30)
+    assert metabase.cursors.load("pipeline") == "9:9"
+
+
+def test_a_cursor_from_a_server_with_more_transactions_is_not_believed(
+    metabase: PostgresMetabase,
+) -> None:
+    """As after a dump that was restored in a new server."""
+    put(metabase)
+    metabase.cursors.save("pipeline", "4000000000:7", 1)
+    with pytest.raises(ServerReplaced, match="metabase-postgresql"):
+        metabase.changes.head(metabase.cursors.load("pipeline") or "", ALL)
+
+
+def test_what_was_read_of_a_server_that_a_replica_has_replaced_counts_no_more() -> None:
+    """The replica has not seen the last changes, and gives their transaction ids to others."""
+    server = PostgresServer.start()
+    metabase = PostgresMetabase(server.create_database())
+    try:
+        metabase.buckets.create("media", "owner-1", "us-east-1")
+        metabase.rules.edit("media", lambda _: [rule()])
+        put(metabase, "a")
+        done = metabase.changes.head(metabase.changes.start(), ALL)
+        metabase.cursors.save("pipeline", done, 1)
+        server.copy()
+        assert metabase.cursors.load("pipeline") == done
+        for key in ("b", "c", "d"):
+            put(metabase, key)
+        read = metabase.changes.head(done, ALL)
+        server.fail_over()
+        for key in ("x", "y"):
+            put(metabase, key)
+        with pytest.raises(ServerReplaced):
+            metabase.changes.head(read, ALL)
+        with pytest.raises(ServerReplaced):
+            metabase.cursors.save("pipeline", read, 2)
+        assert metabase.cursors.load("pipeline") == done
+        assert keys(metabase) == ["a", "x", "y"]
+        assert metabase.cursors.save("pipeline", metabase.changes.head(done, ALL), 3)
+    finally:
+        metabase.close()
+        server.stop()
+
+
+def test_a_partition_that_cannot_be_dropped_is_not_tried_at_each_trim(
+    metabase: PostgresMetabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+    monkeypatch.setattr(metabase.changes, "_drop_before", lambda hour: bool(tries.append(hour)))
+    for hour in (10, 11, 12):
+        metabase.changes.trim(f"1:{hour * HOUR_NS}")
+    assert tries == [9]
+    monkeypatch.setattr(changes, "_DROP_AGAIN_SECONDS", 0.0)
+    metabase.changes._drop_at = 0.0
+    for hour in (13, 14):
+        metabase.changes.trim(f"1:{hour * HOUR_NS}")
+    assert tries == [9, 12, 13]

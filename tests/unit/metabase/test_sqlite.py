@@ -133,6 +133,29 @@ def test_time_does_not_run_back_when_the_clock_does(tmp_path: Path, monkeypatch:
     assert stamps == sorted(set(stamps))
 
 
+def test_a_group_that_failed_does_not_make_the_next_one_pass_over_the_stored_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may have given stamps meanwhile."""
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000)
+    path = tmp_path / "metabase.db"
+    open_metabase(f"sqlite:///{path}").close()
+    with closing(connect(path)) as connection, closing(connect(path)) as other:
+        ours, theirs = Transaction(connection), Transaction(other)
+        with pytest.raises(KeyboardInterrupt):
+            writer_module._commit(connection, ours, [stamp_and_break_off])
+        given = [writer_module._commit(other, theirs, [Transaction.stamp_ns])[0][1] for _ in range(3)]
+        given.append(writer_module._commit(connection, ours, [Transaction.stamp_ns])[0][1])
+        stored = connection.execute("SELECT last_ns FROM clock").fetchone()[0]
+    assert given == sorted(set(given))
+    assert stored == given[-1]
+
+
+def stamp_and_break_off(transaction: Transaction) -> None:
+    transaction.stamp_ns()
+    raise KeyboardInterrupt
+
+
 def test_migrations_are_applied_once_and_schema_versions_told(file: Path) -> None:
     migrate(file, "metabase")
     with closing(sqlite3.connect(file)) as connection:

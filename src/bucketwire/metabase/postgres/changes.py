@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bucketwire.errors import ChangesTrimmed
-from bucketwire.metabase.postgres.connection import Database
+from bucketwire.errors import ChangesTrimmed, ServerReplaced
+from bucketwire.metabase.postgres.connection import TIMELINE, Database, Row
 from bucketwire.metabase.postgres.rows import HOUR_NS
 from bucketwire.metabase.steady import SteadyClock
 from bucketwire.metabase.values import Offset, Slice
@@ -22,13 +22,16 @@ from bucketwire.metabase.values import Offset, Slice
 _TICKS_SECONDS = (0.002, 0.005, 0.010)
 _READ_ROWS = 2_000
 _COUNTED = 100_000
+_DROP_AGAIN_SECONDS = 60.0
+"""Each attempt to drop a partition holds up writers for a moment, if somebody reads for long."""
 
 # Each names the hours around the range, so that the other partitions are not looked at.
 _AFTER = "(xid, committed_at_ns) > (%(xid)s::xid8, %(ns)s) AND committed_at_ns > %(oldest_ns)s"
 _UP_TO = "(xid, committed_at_ns) <= (%(end_xid)s::xid8, %(end_ns)s) AND committed_at_ns < %(newest_ns)s"
 _TRIMMED = "SELECT xid::text, committed_at_ns FROM trimmed"
 _HEAD = f"""
-SELECT trimmed.xid::text, trimmed.committed_at_ns, last.xid::text, last.committed_at_ns
+SELECT trimmed.xid::text, trimmed.committed_at_ns, last.xid::text, last.committed_at_ns,
+    pg_snapshot_xmax(pg_current_snapshot())::text, {TIMELINE}
 FROM trimmed LEFT JOIN (
     SELECT xid, committed_at_ns FROM (
         SELECT xid, committed_at_ns FROM changes
@@ -68,6 +71,7 @@ class PostgresChanges:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dropped_before = 0
+        self._drop_at = 0.0
         self._clock = SteadyClock()
 
     def start(self) -> Offset:
@@ -80,6 +84,8 @@ class PostgresChanges:
         (row,) = self._database.rows(
             _HEAD, {"xid": str(xid), "ns": ns, "oldest_ns": ns - HOUR_NS, "limit": limit}
         )
+        if xid >= int(row[4]) or self._database.timeline not in ("", row[5]):
+            raise ServerReplaced
         if (xid, ns) < (int(row[0]), row[1]):
             raise ChangesTrimmed(_offset(int(row[0]), row[1]))
         return after if row[2] is None else _offset(int(row[2]), row[3])
@@ -104,22 +110,28 @@ class PostgresChanges:
 
     def read(self, part: Slice) -> Iterator[bytes]:
         """In pieces, so that a slice of any size stays small in memory."""
-        trimmed = self._trimmed()
-        if _parse(part.start) < trimmed:
-            raise ChangesTrimmed(_offset(*trimmed))
         position = part.start
-        while rows := self._database.rows(_READ, {**_range(position, part.end), "limit": _READ_ROWS}):
+        while rows := self._piece(position, part.end):
             for _, _, change in rows:
                 yield change
             position = _offset(int(rows[-1][0]), rows[-1][1])
+
+    def _piece(self, start: Offset, end: Offset) -> list[Row]:
+        rows = self._database.rows(_READ, {**_range(start, end), "limit": _READ_ROWS})
+        if _parse(start) < (trimmed := self._trimmed()):  # after the look: some may have been gone by then
+            raise ChangesTrimmed(_offset(*trimmed))
+        return rows
 
     def trim(self, end: Offset) -> None:
         """Move the mark; once an hour, drop the partitions that it has left behind."""
         xid, ns = _parse(end)
         self._database.run(lambda work: work.write(_TRIM, (str(xid), ns, str(xid), ns)))
         hour = ns // HOUR_NS - 1
-        if hour > self._dropped_before and self._drop_before(hour):
-            self._dropped_before = hour
+        if hour > self._dropped_before and time.monotonic() >= self._drop_at:
+            if self._drop_before(hour):
+                self._dropped_before = hour
+            else:
+                self._drop_at = time.monotonic() + _DROP_AGAIN_SECONDS
 
     def trim_before(self, committed_at_ns: int) -> Offset:
         """Move the mark to the last change committed before that time."""

@@ -138,10 +138,16 @@ class Transaction:
 Job = Callable[[Transaction], T]
 
 
+TIMELINE = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
+"""Changes when a replica takes over, which may not have the last transactions, and gives their ids again."""
+
+
 class Database:
     """The pool, and the two ways to use it: `rows` for one query, `run` for a transaction."""
 
     def __init__(self, url: str) -> None:
+        self.timeline = ""
+        """That of the server when a cursor was last loaded: offsets that were found since are of it."""
         self._pool = ConnectionPool(
             check_url(url),
             kwargs=_CONNECT,

@@ -1,18 +1,30 @@
 """How far each consumer of the change stream has come, and who may say so, by the clock of the server."""
 
-from bucketwire.metabase.postgres.connection import Database
+from bucketwire.errors import ServerReplaced
+from bucketwire.metabase.postgres.connection import TIMELINE, Database
 from bucketwire.metabase.values import Offset
 
+
+def _place(table: str) -> str:
+    """What orders the positions `xid:stamp`."""
+    xid, stamp = (f"split_part({table}.position, ':', {part})" for part in (1, 2))
+    return f"({xid}::numeric, coalesce(nullif({stamp}, ''), '0')::numeric)"
+
+
 # A lease that ends more than a minute from now was made when the clock was ahead: it counts for nothing.
-_SAVE = """
+# It is locked while a cursor is saved: whoever takes it next sees what was saved.
+_SAVE = f"""
+WITH lease AS (SELECT holder, until_ns FROM leases WHERE consumer = %(consumer)s FOR SHARE)
 INSERT INTO cursors (consumer, position, alive_at_ns)
-SELECT %(consumer)s, %(position)s, %(alive)s WHERE NOT EXISTS (
-    SELECT 1 FROM leases WHERE consumer = %(consumer)s AND holder <> %(holder)s
+SELECT %(consumer)s, %(position)s, %(alive)s WHERE %(timeline)s IN ('', {TIMELINE}) AND NOT EXISTS (
+    SELECT 1 FROM lease WHERE holder <> %(holder)s
         AND (%(holder)s <> '' OR until_ns BETWEEN server_ns() + 1 AND server_ns() + 60000000000)
 )
-ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
+ON CONFLICT (consumer) DO UPDATE SET alive_at_ns = excluded.alive_at_ns, position =
+    CASE WHEN {_place("excluded")} > {_place("cursors")} THEN excluded.position ELSE cursors.position END
 RETURNING true
-"""
+"""  # noqa: S608 - constants
+_LOAD = f"SELECT (SELECT position FROM cursors WHERE consumer = %s), {TIMELINE}"  # noqa: S608 - constants
 _LEASE = """
 INSERT INTO leases (consumer, holder, until_ns) VALUES (%(consumer)s, %(holder)s, server_ns() + %(ns)s)
 ON CONFLICT (consumer) DO UPDATE SET holder = excluded.holder, until_ns = excluded.until_ns
@@ -40,8 +52,8 @@ class PostgresCursors:
 
     def load(self, consumer: str) -> Offset | None:
         """The last offset saved."""
-        row = self._database.row("SELECT position FROM cursors WHERE consumer = %s", (consumer,))
-        return str(row[0]) if row else None
+        ((position, self._database.timeline),) = self._database.rows(_LOAD, (consumer,))
+        return None if position is None else str(position)
 
     def lease(self, consumer: str, holder: str, seconds: float) -> bool:
         """Take or keep the lease."""
@@ -62,8 +74,17 @@ class PostgresCursors:
 
     def save(self, consumer: str, offset: Offset, alive_at_ns: int, holder: str = "") -> bool:
         """Keep the offset, unless somebody else has the lease."""
-        values = {"consumer": consumer, "position": offset, "alive": alive_at_ns, "holder": holder}
-        return self._database.run(lambda work: work.row(_SAVE, values)) is not None
+        values = {
+            "consumer": consumer,
+            "position": offset,
+            "alive": alive_at_ns,
+            "holder": holder,
+            "timeline": self._database.timeline,
+        }
+        saved = self._database.run(lambda work: work.row(_SAVE, values)) is not None
+        if not saved and self._database.timeline not in ("", self._database.rows(f"SELECT {TIMELINE}")[0][0]):
+            raise ServerReplaced
+        return saved
 
     def not_alive(self, consumer: str) -> None:
         """The consumer is not at work."""

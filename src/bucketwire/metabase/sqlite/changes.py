@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bucketwire.errors import ChangesTrimmed
-from bucketwire.metabase.sqlite.connection import Readers
+from bucketwire.metabase.sqlite.connection import Readers, Row
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
 from bucketwire.metabase.steady import SteadyClock
 from bucketwire.metabase.values import Offset, Slice
@@ -13,6 +13,7 @@ from bucketwire.metabase.values import Offset, Slice
 _TICK_SECONDS = 0.003
 _READ_ROWS = 2_000
 _BOUNDS = "SELECT (SELECT position FROM trimmed), (SELECT max(position) FROM changes)"
+_READ = "SELECT position, change FROM changes WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
 _LAST_GIVEN = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'changes'"
 
 
@@ -60,16 +61,16 @@ class SqliteChanges:
     def read(self, part: Slice) -> Iterator[bytes]:
         """In pieces, so that a slice of any size stays small in memory."""
         position, end = int(part.start), int(part.end)
-        if position < (trimmed := self._trimmed()):
-            raise ChangesTrimmed(str(trimmed))
-        while rows := self._readers.rows(
-            "SELECT position, change FROM changes WHERE position > ? AND position <= ? "
-            "ORDER BY position LIMIT ?",
-            (position, end, _READ_ROWS),
-        ):
+        while rows := self._piece(position, end):
             for _, change in rows:
                 yield change
             position = rows[-1][0]
+
+    def _piece(self, start: int, end: int) -> list[Row]:
+        rows = self._readers.rows(_READ, (start, end, _READ_ROWS))
+        if start < (trimmed := self._trimmed()):  # after the look: some may have been gone by then
+            raise ChangesTrimmed(str(trimmed))
+        return rows
 
     def trim(self, end: Offset) -> None:
         """Forget in pieces too: each is a short transaction between those of the gateway."""

@@ -13,7 +13,8 @@ SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
     SELECT 1 FROM leases WHERE consumer = ?1 AND holder <> ?4
         AND (?4 <> '' OR until_ns BETWEEN ?5 + 1 AND ?5 + 60000000000)
 )
-ON CONFLICT (consumer) DO UPDATE SET position = excluded.position, alive_at_ns = excluded.alive_at_ns
+ON CONFLICT (consumer) DO UPDATE SET alive_at_ns = excluded.alive_at_ns,
+    position = CAST(max(CAST(position AS INTEGER), CAST(excluded.position AS INTEGER)) AS TEXT)
 """
 _LEASE = """
 INSERT INTO leases (consumer, holder, until_ns) VALUES (?1, ?2, ?3)

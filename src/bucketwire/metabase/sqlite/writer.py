@@ -46,7 +46,11 @@ class Transaction:
     def end_group(self) -> None:
         """Store the clock, if it was used; another process may move it before the next group."""
         if self._used_clock:
-            self.execute("UPDATE clock SET last_ns = ?", (self._last_ns,))
+            self.execute("UPDATE clock SET last_ns = max(last_ns, ?)", (self._last_ns,))
+        self.forget_clock()
+
+    def forget_clock(self) -> None:
+        """What was read of the stored clock counts for one group only."""
         self._read_clock = self._used_clock = False
 
 
@@ -134,6 +138,7 @@ def _commit(
         transaction.end_group()
         connection.execute("COMMIT")
     except BaseException:
+        transaction.forget_clock()
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
