@@ -11,7 +11,7 @@ from botocore.auth import S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as SigningCredentials
 
-from bucketwire.access.credentials import KeyRing
+from bucketwire.access.credentials import Credentials, KeyRing
 from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
 from bucketwire.gateway.app import create_app
@@ -63,6 +63,7 @@ class InProcess:
         self._loop.run_until_complete(self.app._services.sweeper.stop())
         self.app._services.trials.close()
         self.app._services.threads.shutdown()
+        self.app._services.copy_threads.shutdown()
         self._loop.close()
         self.metabase.close()
 
@@ -105,9 +106,12 @@ class InProcess:
         body: bytes = b"",
         headers: Iterable[tuple[str, str]] = (),
         service: str = "s3",
+        who: Credentials = ROOT,
     ) -> Answered:
-        """Send a request that ROOT has signed."""
-        return self.send(method, target, signed_headers(method, target, body, headers, service), body)
+        """Send a request that ROOT, or another one, has signed."""
+        return self.send(
+            method, target, signed_headers(method, target, body, headers, service, who=who), body
+        )
 
     async def _answered(self, scope: dict[str, Any], messages: list[dict[str, Any]]) -> Answered:
         sent: list[dict[str, Any]] = []
@@ -130,11 +134,12 @@ def signed_headers(
     headers: Iterable[tuple[str, str]] = (),
     service: str = "s3",
     payload: str | None = None,
+    who: Credentials = ROOT,
 ) -> Headers:
-    """The headers of a request that ROOT has signed, by botocore; `payload` stands for the body if given."""
+    """The headers of a request that was signed by botocore; `payload` stands for the body if given."""
     request = AWSRequest(method, f"http://{HOST}{target}", data=body, headers=dict(headers))
     kind = S3SigV4Auth if service == "s3" else SigV4Auth
-    signer = kind(SigningCredentials(ROOT.access_key, ROOT.secret_key), service, "eu-north-1")
+    signer = kind(SigningCredentials(who.access_key, who.secret_key), service, "eu-north-1")
     if payload is not None:
         signer.payload = lambda _request: payload
     signer.add_auth(request)

@@ -3,13 +3,19 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from bucketwire.gateway import body as body_module
 from bucketwire.gateway import connection as connection_module
+from bucketwire.gateway.connection import GatewayProtocol
 from gateway.running import RunningGateway
+
+LARGE_BYTES = 64 * 1024**2
+"""More than the buffers of the two ends hold."""
 
 
 @contextmanager
@@ -95,3 +101,41 @@ def test_many_idle_connections_keep_nobody_out(gateway: RunningGateway, s3: Any)
     finally:
         for each in opened:
             each.close()
+
+
+def test_a_client_that_does_not_read_is_let_go(
+    gateway: RunningGateway, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, lose = Event(), GatewayProtocol.connection_lost
+
+    def connection_lost(protocol: GatewayProtocol, problem: Exception | None) -> None:
+        lose(protocol, problem)
+        lost.set()
+
+    s3.put_object(Bucket=bucket, Key="large", Body=bytes(LARGE_BYTES))
+    monkeypatch.setattr(GatewayProtocol, "connection_lost", connection_lost)
+    monkeypatch.setattr(connection_module, "SILENCE_SECONDS", 0.2)
+    url = urlsplit(s3.generate_presigned_url("get_object", {"Bucket": bucket, "Key": "large"}, ExpiresIn=60))
+    with connected(gateway) as opened:
+        opened.sendall(f"GET {url.path}?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\n\r\n".encode())
+        assert lost.wait(30)
+        assert len(answer(opened)) < LARGE_BYTES
+
+
+def test_a_document_that_comes_in_drops_is_refused(
+    gateway: RunningGateway, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each drop starts the clock for silence anew."""
+    monkeypatch.setattr(body_module, "DOCUMENT_SECONDS", 0.3)
+    head = f"PUT /{bucket}?notification HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n"
+    with connected(gateway) as opened:
+        opened.sendall(head.encode())
+        opened.settimeout(0.05)
+        received = b""
+        for _ in range(600):
+            try:
+                received = opened.recv(65536)
+                break
+            except TimeoutError:
+                opened.sendall(b" ")
+    assert b"<Code>RequestTimeout</Code>" in received

@@ -3,7 +3,9 @@
 import hashlib
 import uuid
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from threading import Event
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
 from bucketwire.event.change import Versioning
+from bucketwire.gateway import s3_parts
 from factories import rule
 from gateway.running import OTHER, RunningGateway
 
@@ -350,3 +353,43 @@ def test_the_location_is_one_that_the_client_can_reach(s3: Any, bucket: str) -> 
         assert completed(s3, upload, parts)["Location"].startswith("https://127.0.0.1")
     finally:
         s3.meta.events.unregister("before-send.s3.CompleteMultipartUpload", over_tls)
+
+
+def test_the_largest_lists_are_taken(s3: Any, bucket: str) -> None:
+    parts = [
+        {"PartNumber": number, "ETag": f'"{number:032x}"', "ChecksumSHA256": b64encode(bytes(32)).decode()}
+        for number in range(1, 10_001)
+    ]
+    unknown = {"Bucket": bucket, "Key": "key", "UploadId": "unknown"}
+    answered = refused(s3.complete_multipart_upload, **unknown, MultipartUpload={"Parts": parts})
+    assert answered == (404, "NoSuchUpload")
+    keys = [{"Key": f"{number:04d}" + "&" * 1020} for number in range(700)]
+    assert len(s3.delete_objects(Bucket=bucket, Delete={"Objects": keys})["Deleted"]) == len(keys)
+
+
+def test_nobody_waits_for_those_who_copy(
+    gateway: RunningGateway, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More copies than the gateway has threads, none of which comes to an end before all else is done."""
+    copies, released, copy_bytes = 40, Event(), s3_parts._copy_bytes
+
+    def slowly(*given: Any) -> Any:
+        released.wait(60)
+        return copy_bytes(*given)
+
+    monkeypatch.setattr(s3_parts, "_copy_bytes", slowly)
+    s3.put_object(Bucket=bucket, Key="source", Body=LAST)
+    upload, client = started(s3, bucket), gateway.client("s3", max_pool_connections=copies)
+
+    def copy(number: int) -> str:
+        source = {"Bucket": bucket, "Key": "source"}
+        answer = client.upload_part_copy(**upload, PartNumber=number, CopySource=source)
+        return str(answer["CopyPartResult"]["ETag"])
+
+    with ThreadPoolExecutor(copies) as threads:
+        copied = [threads.submit(copy, number) for number in range(1, copies + 1)]
+        for number in range(20):
+            s3.put_object(Bucket=bucket, Key=f"other-{number}", Body=b"other")
+        assert not any(each.done() for each in copied)
+        released.set()
+        assert len({each.result(60) for each in copied}) == 1

@@ -48,6 +48,7 @@ from bucketwire.publish.connections import Connections
 from bucketwire.publish.publishers import Publishers
 
 THREADS = 32
+COPY_THREADS = 8
 _OWN_PAGES = "/-/"
 _SMALL_REST_BYTES = 64 * 1024
 
@@ -71,6 +72,7 @@ def create_app(
         blobs=blobs,
         sweeper=BlobSweeper(metabase.objects, blobs, threads),
         threads=threads,
+        copy_threads=ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="copy"),
         names=UserNames(metabase.users),
         synchronous=SynchronousTopics(metabase.topics, dialect),
         pushes=Pushes(
@@ -126,6 +128,7 @@ class GatewayApp:
         self._services.pushes.close()
         self._services.trials.close()
         self._services.threads.shutdown(wait=False)
+        self._services.copy_threads.shutdown(wait=False)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, request: Request, send: Send) -> None:

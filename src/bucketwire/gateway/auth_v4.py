@@ -265,6 +265,8 @@ def _check_time(claim: Claim, now: datetime) -> None:
 
 
 def _check_lifetime(signed_at: datetime, expires: timedelta, now: datetime) -> None:
+    if signed_at - now > MAX_SKEW:  # first: what is signed near the end of time cannot be added to
+        raise Denied("Request is not valid yet")
     if now > signed_at + expires:
         raise Denied(
             "Request has expired",
@@ -274,8 +276,6 @@ def _check_lifetime(signed_at: datetime, expires: timedelta, now: datetime) -> N
                 "ServerTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
             },
         )
-    if signed_at - now > MAX_SKEW:
-        raise Denied("Request is not valid yet")
 
 
 def _check_signed_headers(claim: Claim, headers: Mapping[str, str]) -> None:

@@ -5,7 +5,9 @@
 Small bodies stay in memory; of a large one there is never more than a piece.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from bucketwire.errors import InvalidRequest
@@ -19,6 +21,10 @@ from bucketwire.gateway.request import Request
 PIECE_BYTES = 512 * 1024
 MAX_OBJECT_BYTES = 5 * 1024**3
 MAX_DOCUMENT_BYTES = 1024 * 1024
+MAX_LIST_BYTES = 4 * MAX_DOCUMENT_BYTES
+"""Of a document that lists 10,000 parts with their checksums, or 1,000 long keys."""
+DOCUMENT_SECONDS = 60.0
+"""A document, or the fields of a form, must be here within this time: nobody has asked yet who sends it."""
 
 _FRAMINGS = {
     "STREAMING-AWS4-HMAC-SHA256-PAYLOAD": (True, False),
@@ -26,6 +32,7 @@ _FRAMINGS = {
     "STREAMING-UNSIGNED-PAYLOAD-TRAILER": (False, True),
 }
 """(signed, trailers) by what stands for the body in the signature."""
+_LISTS = frozenset({"CompleteMultipartUpload", "DeleteObjects"})
 _OF_AN_OBJECT = "CompleteMultipartUpload"
 """The operation whose checksum headers speak of the object, and not of the document."""
 
@@ -99,17 +106,29 @@ async def arriving(request: Request) -> AsyncIterator[bytes]:
             yield message["body"]
 
 
+@asynccontextmanager
+async def soon() -> AsyncIterator[None]:
+    """What is received here must come in time."""
+    try:
+        async with asyncio.timeout(DOCUMENT_SECONDS):
+            yield
+    except TimeoutError as problem:
+        raise InvalidRequest("The request did not come in time.", code="RequestTimeout") from problem
+
+
 async def receive_document(request: Request, payload: str | None) -> bytes:
     """A whole body of a document or a form, which must be small."""
-    if (request.content_length or 0) > MAX_DOCUMENT_BYTES:
-        raise _document_too_large()
+    most_bytes = MAX_LIST_BYTES if request.operation in _LISTS else MAX_DOCUMENT_BYTES
+    if (request.content_length or 0) > most_bytes:
+        raise _document_too_large(most_bytes)
     if payload is not None and payload.startswith("STREAMING-"):
         raise not_implemented(f"x-amz-content-sha256 {payload} for a document")
     body = bytearray()
-    async for arrived in arriving(request):
-        body += arrived
-        if len(body) > MAX_DOCUMENT_BYTES:
-            raise _document_too_large()
+    async with soon():
+        async for arrived in arriving(request):
+            body += arrived
+            if len(body) > most_bytes:
+                raise _document_too_large(most_bytes)
     document = bytes(body)
     _verify_document(request, payload, document)
     return document
@@ -188,7 +207,7 @@ def _with_trailer(expected: Expected, trailers: dict[str, str]) -> Expected:
     return replace(expected, checksum=text)
 
 
-def _document_too_large() -> InvalidRequest:
+def _document_too_large(most_bytes: int) -> InvalidRequest:
     return InvalidRequest(
-        f"Your request was too big: up to {MAX_DOCUMENT_BYTES} bytes", code="MaxMessageLengthExceeded"
+        f"Your request was too big: up to {most_bytes} bytes", code="MaxMessageLengthExceeded"
     )

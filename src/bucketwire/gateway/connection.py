@@ -1,6 +1,6 @@
 """A client's connection: uvicorn's HTTP protocol, with the limits that a server on the open net needs.
 
-- A head is bounded in size and in time, a body that stalls is given up.
+- A head is bounded in size and in time; a body that stalls is given up, as is an answer that nobody reads.
 - What cannot be parsed is told in an S3 error document. When it stands behind a request that is being
   answered, that answer goes out first and the connection is closed after it.
 - A client that ends its side in the middle of a body still gets an answer.
@@ -15,7 +15,7 @@ from bucketwire.gateway.protocol.faults import s3_fault
 
 MAX_HEAD_BYTES = 64 * 1024
 SILENCE_SECONDS = 30.0
-"""How long a client may say nothing in the middle of a request."""
+"""How long a client may say nothing in the middle of a request, or read nothing of an answer."""
 
 
 class GatewayProtocol(HttpToolsProtocol):
@@ -26,6 +26,7 @@ class GatewayProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._in_head = True
         self._silence: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Give the client its time for a first request."""
@@ -33,8 +34,9 @@ class GatewayProtocol(HttpToolsProtocol):
         self._listen()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         self._stop_listening()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -54,6 +56,16 @@ class GatewayProtocol(HttpToolsProtocol):
         self.cycle.more_body = False
         self.cycle.message_event.set()
         return True
+
+    def pause_writing(self) -> None:
+        """The client does not keep up with the answer: look whether it reads at all."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """It does."""
+        self._stop_watching()
+        super().resume_writing()
 
     def on_message_begin(self) -> None:
         """A new head begins."""
@@ -90,6 +102,21 @@ class GatewayProtocol(HttpToolsProtocol):
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None
+
+    def _watch(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(SILENCE_SECONDS, self._abort_unless_read, left)
+
+    def _stop_watching(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _abort_unless_read(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._watch()
+        else:
+            self.transport.abort()
 
     def _give_up(self) -> None:
         """Nothing was heard for long: that is a fault only of a client that owes the rest of a request."""

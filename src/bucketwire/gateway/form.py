@@ -9,7 +9,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from bucketwire.errors import InvalidRequest
-from bucketwire.gateway.body import arriving
+from bucketwire.gateway.body import arriving, soon
 from bucketwire.gateway.request import Request
 
 FILE = "file"
@@ -28,13 +28,14 @@ class Form:
 
     async def read_fields(self) -> None:
         """Receive the fields that stand before the file; raises when there is no file."""
-        while not self._events.in_file:
-            await self._feed()
-            if self._events.fields_bytes > MAX_FIELDS_BYTES:
-                raise InvalidRequest(
-                    "Your POST request fields preceding the upload file were too large.",
-                    code="MaxPostPreDataLengthExceededError",
-                )
+        async with soon():
+            while not self._events.in_file:
+                await self._feed()
+                if self._events.fields_bytes > MAX_FIELDS_BYTES:
+                    raise InvalidRequest(
+                        "Your POST request fields preceding the upload file were too large.",
+                        code="MaxPostPreDataLengthExceededError",
+                    )
         self.fields, self.filename = self._events.fields, self._events.filename
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -135,7 +136,10 @@ def malformed_form(message: str | None = None) -> InvalidRequest:
 
 
 def _parser(request: Request, events: _Events) -> MultipartParser:
-    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    try:
+        kind, options = parse_options_header(request.headers.get("content-type", ""))
+    except UnicodeEncodeError as problem:
+        raise malformed_form() from problem
     if kind != b"multipart/form-data":
         raise InvalidRequest(
             "Bucket POST must be of the enclosure-type multipart/form-data", code="PreconditionFailed"

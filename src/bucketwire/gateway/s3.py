@@ -108,8 +108,10 @@ class S3Front:
             given.update(built.input.parse_document(await receive_document(request, caller.payload)))
         elif caller.credentials is None:
             await self._services.run(call.permit, Permission.WRITE)  # before any of its bytes are taken
-        reply = await built.operation.answer(call)
-        await call.push()
+        try:
+            reply = await built.operation.answer(call)
+        finally:  # what is committed is delivered, also when the call fails behind it
+            await call.push()
         return _answer(built.output, reply)
 
     def fault(self, request: Request, error: CallError) -> Answer:

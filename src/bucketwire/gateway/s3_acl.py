@@ -7,8 +7,9 @@ from typing import Any
 from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.gateway.protocol.faults import not_implemented
 from bucketwire.gateway.services import Call, Operation, Reply, takes
+from bucketwire.gateway.unchanged import on_what_was_checked
 from bucketwire.metabase.mutations import no_such_key
-from bucketwire.metabase.values import Bucket, StoredObject
+from bucketwire.metabase.values import Bucket, Condition, StoredObject
 from bucketwire.metainfo.acl import Grant, acl_of, checked_acl, grants_of
 from bucketwire.metainfo.permission import (
     ACL_DOCUMENT,
@@ -25,7 +26,8 @@ GRANT_HEADERS = {
     "GrantWrite": "WRITE",
     "GrantWriteACP": "WRITE_ACP",
 }
-_GRANTEE = re.compile(r'\s*(id|uri|emailAddress)\s*=\s*"?([^",]+)"?\s*')
+_GRANTEE = re.compile(r'(id|uri|emailAddress)\s*+=\s*+"?([^"]++)"?')
+"""Its repeats give nothing back, or long runs of spaces would take hours."""
 _PERMISSIONS = frozenset(GRANT_HEADERS.values())
 
 
@@ -97,9 +99,10 @@ async def put_object_acl(call: Call) -> Reply:
         stored, bucket = owned_object(call), call.permit(Permission.READ)
         acl = _asked_acl(call, stored.owner_id, bucket)
         objects, version = call.services.metabase.objects, call.input.get("VersionId")
-        call.committed(objects.set_acl(call.bucket, call.key, version, acl, call.origin()))
+        checked = Condition(if_version=stored.version)
+        call.committed(objects.set_acl(call.bucket, call.key, version, acl, call.origin(), checked))
 
-    await call.services.run(job)
+    await call.services.run(on_what_was_checked, job)
     return {}
 
 
@@ -148,7 +151,7 @@ def _grant(given: Mapping[str, Any]) -> Grant:
 
 def _grantees(text: str) -> list[str]:
     """Those named in a grant header: `id="...", uri="..."`."""
-    found = [_GRANTEE.fullmatch(part) for part in text.split(",")]
+    found = [_GRANTEE.fullmatch(part.strip()) for part in text.split(",")]
     if not all(found):
         raise InvalidRequest("Argument format not recognized", code="InvalidArgument")
     if any(each[1] == "emailAddress" for each in found if each):

@@ -8,11 +8,13 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from bucketwire.errors import CallError, InvalidRequest, Unavailable
+from bucketwire.errors import CallError, Denied, InvalidRequest, Unavailable
+from bucketwire.event.change import Versioning
 from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway import described
 from bucketwire.gateway.body import PIECE_BYTES
@@ -24,8 +26,9 @@ from bucketwire.gateway.protocol.faults import not_implemented
 from bucketwire.gateway.s3_lookup import Found
 from bucketwire.gateway.s3_objects import checksum_members
 from bucketwire.gateway.services import Call, Operation, Reply, takes
-from bucketwire.metabase.values import NewObject, Segment, StoredObject
-from bucketwire.metainfo.permission import Permission
+from bucketwire.gateway.unchanged import on_what_was_checked
+from bucketwire.metabase.values import Condition, NewObject, Segment, StoredObject
+from bucketwire.metainfo.permission import ANONYMOUS, Permission, check_new_acl
 
 MOVE_HEADER = "x-bucketwire-move"
 _COPY, _REPLACE = "COPY", "REPLACE"
@@ -37,8 +40,10 @@ _ATTEMPTS = 3
 async def copy_object(call: Call) -> Reply:
     """Make an object of another one, or move it."""
     source = parse_copy_source(call.input["CopySource"])
-    job = _move if _is_move(call.request.headers) else _copy
-    reply = await call.services.run(job, call, source)
+    if _is_move(call.request.headers):
+        reply = await call.services.run(on_what_was_checked, partial(_move, call, source))
+    else:
+        reply = await call.services.run_copy(partial(_copy, call, source))
     call.services.sweeper.wake()
     return reply
 
@@ -60,6 +65,8 @@ def _copy(call: Call, source: CopySource) -> dict[str, Any]:
 
 
 def _move(call: Call, source: CopySource) -> dict[str, Any]:
+    if call.user_id == ANONYMOUS:
+        raise Denied("Access Denied")
     for member in call.input.keys() - _MOVE_TAKES:
         raise not_implemented(f"{MOVE_HEADER} with {member}")
     if source.version is not None or call.input.get("Metadata"):
@@ -69,10 +76,19 @@ def _move(call: Call, source: CopySource) -> dict[str, Any]:
             raise not_implemented(f"{MOVE_HEADER} with {name} {call.input[name]}")
     call.permit(Permission.WRITE)
     found = found_source(call, Permission.WRITE)
-    objects = call.services.metabase.objects
-    moved = objects.move(source.bucket, source.key, call.bucket, call.key, call.origin())
+    _check_move(call, found)
+    objects, checked = call.services.metabase.objects, Condition(if_version=found.stored.version)
+    moved = objects.move(source.bucket, source.key, call.bucket, call.key, call.origin(), checked)
     stored = call.committed(moved)
     return _reply(stored, found)
+
+
+def _check_move(call: Call, found: Found) -> None:
+    """Raises unless the caller may take a version away for good, and the destination bears the ACL."""
+    versioned = found.bucket.versioning is not Versioning.UNVERSIONED
+    if versioned and call.user_id != found.bucket.owner_id:
+        raise Denied("Access Denied")
+    check_new_acl(call.services.metabase.buckets, call.bucket, found.stored.acl)
 
 
 def _is_move(headers: Mapping[str, str]) -> bool:

@@ -47,12 +47,12 @@ async def delete_objects(call: Call) -> Reply:
     lanes: list[list[int]] = [[] for _ in range(_LANES)]
     for number, each in enumerate(objects):  # what is asked of one key is done in the order it is asked
         lanes[zlib.crc32(each["Key"].encode()) % _LANES].append(number)
-    outcomes: dict[int, dict[str, Any]] = {}
-    for done in await asyncio.gather(
-        *(call.services.run(_outcomes, call, bucket, objects, lane) for lane in lanes if lane)
-    ):
-        outcomes.update(done)
+    ended = await asyncio.gather(
+        *(call.services.run(_outcomes, call, bucket, objects, lane) for lane in lanes if lane),
+        return_exceptions=True,  # so that nothing is committed any more when the call ends
+    )
     call.services.sweeper.wake()
+    outcomes = _together(ended)
     told = [outcomes[number] for number in range(len(objects))]
     deleted = [] if asked.get("Quiet") else [each for each in told if "Code" not in each]
     return {"Deleted": deleted, "Errors": [each for each in told if "Code" in each]}
@@ -62,6 +62,16 @@ def _outcomes(
     call: Call, bucket: Bucket, objects: list[dict[str, Any]], numbers: Iterable[int]
 ) -> dict[int, dict[str, Any]]:
     return {number: _outcome(call, bucket, objects[number]) for number in numbers}
+
+
+def _together(ended: Iterable[dict[int, dict[str, Any]] | BaseException]) -> dict[int, dict[str, Any]]:
+    """The outcomes of all lanes; raises what one of them has failed with."""
+    outcomes: dict[int, dict[str, Any]] = {}
+    for lane in ended:
+        if isinstance(lane, BaseException):
+            raise lane
+        outcomes.update(lane)
+    return outcomes
 
 
 def _outcome(call: Call, bucket: Bucket, asked: dict[str, Any]) -> dict[str, Any]:

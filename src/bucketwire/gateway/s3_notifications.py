@@ -21,6 +21,7 @@ from bucketwire.event.message import Message
 from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic
 from bucketwire.gateway.services import Call, Operation, Reply, takes
+from bucketwire.log import get_logger, unforeseen
 from bucketwire.metainfo.destinations import destinations_of, failed_destinations
 from bucketwire.metainfo.notification import (
     configuration_from_rules,
@@ -45,6 +46,8 @@ _ID_PARAMETERS = frozenset({"notification", "notification-id"})
 """Where a rule's Id stands: as Ceph documents it, and as its additions to boto3 send it."""
 _GRACE_SECONDS = 1.0
 """For a publisher that is late to notice that its time is over."""
+
+log = get_logger("gateway")
 
 
 async def put_bucket_notification_configuration(call: Call) -> Reply:
@@ -150,9 +153,25 @@ async def _try_out(call: Call, topics: Sequence[Topic]) -> None:
     _, late = await asyncio.wait(started.values(), timeout=trials.limit_seconds + _GRACE_SECONDS)
     for trial in late:
         trial.cancel()
-    reasons = {arn: trials.unanswered if each in late else each.result() for arn, each in started.items()}
+    reasons = {
+        arn: trials.unanswered if each in late else _reason(arn, each) for arn, each in started.items()
+    }
     if failed := {arn: reason for arn, reason in reasons.items() if reason}:
         raise failed_destinations(failed, call.services.dialect)
+
+
+def _reason(arn: str, trial: asyncio.Future[str]) -> str:
+    """Why the topic has not acknowledged the test event; empty when it has."""
+    try:
+        return trial.result()
+    except Exception as error:  # noqa: BLE001 - logged, without its text
+        return _unforeseen_reason(arn, error)
+
+
+def _unforeseen_reason(arn: str, error: Exception) -> str:
+    fields = unforeseen(error)
+    log.error("test_event_failed", topic=arn, **fields)
+    return fields["reason"]
 
 
 def _test_event(call: Call, topic: Topic) -> Message:

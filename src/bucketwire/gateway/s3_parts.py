@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -37,7 +38,7 @@ async def upload_part(call: Call) -> Reply:
 async def upload_part_copy(call: Call) -> Reply:
     """Keep a range of another object's bytes as a part."""
     number = _part_number(call)
-    found, part = await call.services.run(_copy, call, number)
+    found, part = await call.services.run_copy(partial(_copy, call, number))
     call.services.sweeper.wake()
     result = {"ETag": f'"{part.etag}"', "LastModified": _created(part), **_checksum_members(part)}
     return {"CopySourceVersionId": found.version_id, "CopyPartResult": result}

@@ -157,10 +157,16 @@ def _stretch(call: Call, stored: StoredObject) -> Stretch:
     number = call.input.get("PartNumber")
     asked = call.request.headers.get("range")
     if number is None:
-        return _range(asked, stored.size_bytes)
+        return _range(asked if _range_holds(call, stored) else None, stored.size_bytes)
     if asked is not None:
         raise InvalidRequest("Cannot specify both Range header and partNumber query parameter")
     return _part(number, stored)
+
+
+def _range_holds(call: Call, stored: StoredObject) -> bool:
+    """Whether If-Range, if it is sent, names this very object: RFC 9110, section 13.1.5."""
+    validator = call.request.headers.get("if-range")
+    return validator in {None, f'"{stored.etag}"', http_date(created_at(stored))}
 
 
 def _part(number: int, stored: StoredObject) -> Stretch:

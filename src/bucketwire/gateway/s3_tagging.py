@@ -14,6 +14,8 @@ from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.s3_acl import owned_object
 from bucketwire.gateway.services import Call, Operation, Reply, takes
+from bucketwire.gateway.unchanged import on_what_was_checked
+from bucketwire.metabase.values import Condition
 from bucketwire.metainfo.permission import Permission
 
 _OBJECT_TAGS = 10
@@ -115,12 +117,12 @@ async def _set_tags(call: Call, tags: dict[str, str]) -> Reply:
     version = call.input.get("VersionId")
 
     def job() -> Reply:
-        owned_object(call)
+        checked = Condition(if_version=owned_object(call).version)
         objects = call.services.metabase.objects
-        stored = call.committed(objects.set_tags(call.bucket, call.key, version, tags, call.origin()))
-        return {"VersionId": stored.version_id}
+        tagged = objects.set_tags(call.bucket, call.key, version, tags, call.origin(), checked)
+        return {"VersionId": call.committed(tagged).version_id}
 
-    return await call.services.run(job)
+    return await call.services.run(on_what_was_checked, job)
 
 
 def _pairs(listed: Iterable[Mapping[str, str]]) -> list[tuple[str, str]]:

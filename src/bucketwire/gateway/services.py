@@ -39,6 +39,8 @@ class Services:
     blobs: Blobs
     sweeper: BlobSweeper
     threads: ThreadPoolExecutor
+    copy_threads: ThreadPoolExecutor
+    """Apart from the others: a copy may take as long as its bytes need."""
     names: UserNames
     synchronous: SynchronousTopics
     pushes: Pushes
@@ -51,6 +53,10 @@ class Services:
         """Call what blocks in a thread."""
         call = (lambda: function(*args, **kwargs)) if kwargs else function
         return await asyncio.get_running_loop().run_in_executor(self.threads, call, *(() if kwargs else args))
+
+    async def run_copy(self, function: Callable[[], T]) -> T:
+        """Call what may have to copy bytes in a thread: when all are at work it waits, and nobody else."""
+        return await asyncio.get_running_loop().run_in_executor(self.copy_threads, function)
 
     def display_name(self, user_id: str) -> str:
         """What the user is called. Blocks, the first time."""

@@ -132,21 +132,44 @@ class Objects(Protocol):
         """
         ...
 
-    def move(self, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
+    def move(
+        self,
+        bucket: str,
+        key: str,
+        to_bucket: str,
+        to_key: str,
+        origin: Origin,
+        condition: Condition = ALWAYS,
+    ) -> StoredObject:
         """Move the current object: Copy at the destination and Delete at the source, in one transaction.
 
-        `NotFound` with NoSuchKey. Moving a key onto itself is `InvalidRequest`.
+        `NotFound` with NoSuchKey. Moving a key onto itself is `InvalidRequest`. The condition is one on the
+        source: `InvalidRequest` with PreconditionFailed when it does not hold.
         """
         ...
 
     def set_tags(
-        self, bucket: str, key: str, version: str | None, tags: dict[str, str], origin: Origin
+        self,
+        bucket: str,
+        key: str,
+        version: str | None,
+        tags: dict[str, str],
+        origin: Origin,
+        condition: Condition = ALWAYS,
     ) -> StoredObject:
-        """Set the tags of the object; no tags is a removal of them."""
+        """Set the tags of the object, if the condition holds of it; no tags is a removal of them."""
         ...
 
-    def set_acl(self, bucket: str, key: str, version: str | None, acl: str, origin: Origin) -> StoredObject:
-        """Set the canned ACL of the object; one that it has already is no change."""
+    def set_acl(
+        self,
+        bucket: str,
+        key: str,
+        version: str | None,
+        acl: str,
+        origin: Origin,
+        condition: Condition = ALWAYS,
+    ) -> StoredObject:
+        """Set the canned ACL of the object, if the condition holds; the one that it has is no change."""
         ...
 
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
@@ -364,7 +387,9 @@ class Cursors(Protocol):
         """All up to `offset` has an outcome, and the consumer was alive at that time.
 
         False, and nothing is saved, when somebody else than `holder` has the lease, or has had it since:
-        then the offset may be older than what was saved and trimmed in the meantime.
+        then the offset may be older than what was saved and trimmed in the meantime. A cursor never goes
+        back: an earlier offset changes nothing but the time. Raises `ServerReplaced` if the offset is not of
+        this server.
         """
         ...
 

@@ -144,7 +144,15 @@ def delete(
     return work.done(Deleted(key))
 
 
-def move(rows: Rows, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
+def move(
+    rows: Rows,
+    bucket: str,
+    key: str,
+    to_bucket: str,
+    to_key: str,
+    origin: Origin,
+    condition: Condition = ALWAYS,
+) -> StoredObject:
     """The bytes stay where they are; the row gets another key."""
     source, target = _Work(rows, bucket, origin), _Work(rows, to_bucket, origin)
     if (source.bucket.id, key) == (target.bucket.id, to_key):
@@ -152,6 +160,7 @@ def move(rows: Rows, bucket: str, key: str, to_bucket: str, to_key: str, origin:
     for bucket_id, each in sorted([(source.bucket.id, key), (target.bucket.id, to_key)]):
         rows.lock(bucket_id, each)
     moved = present(rows, source.bucket, key, None)
+    check(condition, moved)
     rows.remove(source.bucket.id, key, moved.version)
     stored = put(rows, to_bucket, _new_from_stored(moved, to_key), Operation.COPY, origin)
     source.record(Operation.DELETE, key, rows.stamp_ns(), old=moved)
@@ -159,12 +168,19 @@ def move(rows: Rows, bucket: str, key: str, to_bucket: str, to_key: str, origin:
 
 
 def set_tags(
-    rows: Rows, bucket: str, key: str, version: str | None, tags: dict[str, str], origin: Origin
+    rows: Rows,
+    bucket: str,
+    key: str,
+    version: str | None,
+    tags: dict[str, str],
+    origin: Origin,
+    condition: Condition = ALWAYS,
 ) -> StoredObject:
     """Tags are part of the object, and setting them is a change of it."""
     work = _Work(rows, bucket, origin)
     work.lock(key)
     before = present(rows, work.bucket, key, version)
+    check(condition, before)
     after = msgspec.structs.replace(before, tags=tags)
     rows.describe(work.bucket.id, after)
     operation = Operation.TAGGING_PUT if tags else Operation.TAGGING_DELETE
@@ -172,11 +188,20 @@ def set_tags(
     return work.done(after)
 
 
-def set_acl(rows: Rows, bucket: str, key: str, version: str | None, acl: str, origin: Origin) -> StoredObject:
+def set_acl(
+    rows: Rows,
+    bucket: str,
+    key: str,
+    version: str | None,
+    acl: str,
+    origin: Origin,
+    condition: Condition = ALWAYS,
+) -> StoredObject:
     """An ACL that is as it was is no change."""
     work = _Work(rows, bucket, origin)
     work.lock(key)
     before = present(rows, work.bucket, key, version)
+    check(condition, before)
     if before.acl == acl:
         return before
     after = msgspec.structs.replace(before, acl=acl)

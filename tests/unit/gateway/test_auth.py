@@ -171,6 +171,14 @@ def test_a_presigned_request_expires_and_is_not_valid_before_its_time() -> None:
     assert refused(request, datetime.now(UTC) - timedelta(hours=1)).code == "AccessDenied"
 
 
+def test_a_presigned_request_from_the_end_of_time_is_not_valid_yet() -> None:
+    target = presigned("/media/key")
+    stamp = dict(parse_qsl(target.partition("?")[2]))["X-Amz-Date"]
+    late = target.replace(stamp, "99991231T235959Z").replace(stamp.partition("T")[0], "99991231")
+    error = refused(request_of("GET", late, [("Host", HOST)]))
+    assert (error.code, error.message) == ("AccessDenied", "Request is not valid yet")
+
+
 def test_an_unknown_key_is_named_and_no_secret_is_told() -> None:
     headers = [
         (name, text.replace(ROOT.access_key, "NOBODY")) for name, text in signed_headers("GET", "/", b"")

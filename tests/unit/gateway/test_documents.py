@@ -12,6 +12,7 @@ from bucketwire.gateway.protocol.faults import s3_fault, sns_fault, status_of
 from bucketwire.gateway.protocol.model import load_service
 from bucketwire.gateway.protocol.parse import parse_form, parse_query_input, rest_plan
 from bucketwire.gateway.protocol.serialize import query_document, rest_output_plan
+from bucketwire.gateway.protocol.xml import parse_xml
 
 S3 = load_service("s3")
 SNS = load_service("sns")
@@ -35,6 +36,20 @@ def test_a_document_is_read_by_the_model_with_or_without_a_namespace() -> None:
 
 def test_an_empty_document_is_an_empty_configuration() -> None:
     assert read("<NotificationConfiguration/>") == {}
+
+
+def test_text_between_elements_is_joined() -> None:
+    root = parse_xml(b"<a>" + b"x<b>y&amp;</b>" * 3 + b"</a>")
+    assert root.text == "xxx"
+    assert {each.text for each in root.children} == {"y&"}
+
+
+def test_a_document_may_tell_of_all_parts_with_their_checksums_and_not_of_much_more() -> None:
+    part = "<Part><ETag>e</ETag><PartNumber>1</PartNumber><ChecksumCRC32>c</ChecksumCRC32></Part>"
+    assert len(parse_xml(f"<a>{part * 10_000}</a>".encode()).children) == 10_000
+    with pytest.raises(InvalidRequest) as raised:
+        parse_xml(b"<a>" + b"<b/>" * 100_000 + b"</a>")
+    assert raised.value.code == "MalformedXML"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Forms, however odd, and however they are cut into pieces."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,13 @@ def test_a_form_that_is_signed_by_its_head_says_nothing_of_its_body(app: InProce
     unsigned = signed_headers("POST", "/media", form, kind, payload="UNSIGNED-PAYLOAD")
     assert app.send("POST", "/media", unsigned, form).status == 204
     assert app.metabase.objects.get("media", "signed").inline == b"content"
+
+
+@pytest.mark.parametrize("boundary", ["", "b b", "bound€ry".encode().decode("latin-1")])
+def test_a_boundary_that_is_none_is_refused(app: InProcess, boundary: str) -> None:
+    headers = [("Host", HOST), ("Content-Type", f"multipart/form-data; boundary={boundary}")]
+    refused = app.send("POST", "/media", headers, b"--x--\r\n")
+    assert (refused.status, refused.code) == (400, "MalformedPOSTRequest")
 
 
 @fuzzed

@@ -6,6 +6,8 @@ from xml.parsers import expat
 from bucketwire.errors import InvalidRequest
 
 _MAX_DEPTH = 32
+_MAX_ELEMENTS = 100_000
+"""Twice as many as 10,000 parts have, each with a checksum."""
 _BEYOND_XML = [code for code in (*range(0x20), 0xFFFE, 0xFFFF) if chr(code) not in "\t\n\r"]
 """Characters that XML 1.0 has no way to write."""
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#xd;"}
@@ -30,19 +32,23 @@ class _TreeBuilder:
     def __init__(self) -> None:
         self._root = Element("")
         self._open = [self._root]
+        self._texts: list[list[str]] = [[]]
+        self._elements = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if len(self._open) > _MAX_DEPTH:
+        self._elements += 1
+        if len(self._open) > _MAX_DEPTH or self._elements > _MAX_ELEMENTS:
             raise malformed_xml()
         element = Element(_local(name), attributes={_local(each): attributes[each] for each in attributes})
         self._open[-1].children.append(element)
         self._open.append(element)
+        self._texts.append([])
 
     def end(self, _name: str) -> None:
-        self._open.pop()
+        self._open.pop().text = "".join(self._texts.pop())
 
     def text(self, text: str) -> None:
-        self._open[-1].text += text
+        self._texts[-1].append(text)
 
     def refuse(self, *_declaration: object) -> None:
         raise malformed_xml()

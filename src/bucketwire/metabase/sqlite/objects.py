@@ -165,24 +165,46 @@ class SqliteObjects:
             )
         )
 
-    def move(self, bucket: str, key: str, to_bucket: str, to_key: str, origin: Origin) -> StoredObject:
+    def move(
+        self,
+        bucket: str,
+        key: str,
+        to_bucket: str,
+        to_key: str,
+        origin: Origin,
+        condition: Condition = ALWAYS,
+    ) -> StoredObject:
         """Move the current object."""
         return self._writer.run(
-            lambda work: mutations.move(self._rows(work), bucket, key, to_bucket, to_key, origin)
+            lambda work: mutations.move(self._rows(work), bucket, key, to_bucket, to_key, origin, condition)
         )
 
     def set_tags(
-        self, bucket: str, key: str, version: str | None, tags: dict[str, str], origin: Origin
+        self,
+        bucket: str,
+        key: str,
+        version: str | None,
+        tags: dict[str, str],
+        origin: Origin,
+        condition: Condition = ALWAYS,
     ) -> StoredObject:
         """Set the tags of the object."""
         return self._writer.run(
-            lambda work: mutations.set_tags(self._rows(work), bucket, key, version, tags, origin)
+            lambda work: mutations.set_tags(self._rows(work), bucket, key, version, tags, origin, condition)
         )
 
-    def set_acl(self, bucket: str, key: str, version: str | None, acl: str, origin: Origin) -> StoredObject:
+    def set_acl(
+        self,
+        bucket: str,
+        key: str,
+        version: str | None,
+        acl: str,
+        origin: Origin,
+        condition: Condition = ALWAYS,
+    ) -> StoredObject:
         """Set the canned ACL of the object."""
         return self._writer.run(
-            lambda work: mutations.set_acl(self._rows(work), bucket, key, version, acl, origin)
+            lambda work: mutations.set_acl(self._rows(work), bucket, key, version, acl, origin, condition)
         )
 
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
