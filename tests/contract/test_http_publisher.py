@@ -121,10 +121,18 @@ def test_success_of_any_kind_is_delivered(endpoint: HttpEndpoint, status: int) -
     assert publish(endpoint.url) == [Delivered()]
 
 
-@pytest.mark.parametrize("status", [304, 400, 401, 404, 408, 409, 429, 500, 503])
+@pytest.mark.parametrize("status", [304, 401, 404, 408, 429, 500, 503])
 def test_any_other_status_is_retried(endpoint: HttpEndpoint, status: int) -> None:
     endpoint.mode, endpoint.status = Mode.REFUSE, status
     assert publish(endpoint.url) == [Retry(f"HTTP {status}")]
+
+
+@pytest.mark.parametrize("status", [400, 409, 412, 415, 422])
+def test_a_status_that_tells_of_the_message_says_little_of_the_endpoint(
+    endpoint: HttpEndpoint, status: int
+) -> None:
+    endpoint.mode, endpoint.status = Mode.REFUSE, status
+    assert publish(endpoint.url) == [Retry(f"HTTP {status}", of_message=True)]
 
 
 def test_a_message_too_large_for_the_endpoint_is_rejected(endpoint: HttpEndpoint) -> None:
@@ -156,7 +164,9 @@ def test_retry_after_in_seconds_is_honoured(endpoint: HttpEndpoint, status: int)
 def test_retry_after_means_nothing_where_the_message_is_at_fault(endpoint: HttpEndpoint, status: int) -> None:
     endpoint.mode, endpoint.status = Mode.REFUSE, status
     endpoint.answer_headers = {"Retry-After": "7"}
-    assert publish(endpoint.url) == [Retry(f"HTTP {status}")]
+    (outcome,) = publish(endpoint.url)
+    assert isinstance(outcome, Retry)
+    assert (outcome.reason, outcome.after_seconds) == (f"HTTP {status}", None)
 
 
 def test_an_endpoint_that_asks_for_a_pause_gets_no_more_of_the_batch(endpoint: HttpEndpoint) -> None:
