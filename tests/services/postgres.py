@@ -119,7 +119,7 @@ class PostgresServer:
         if os.geteuid() == 0:
             shutil.chown(signal, "postgres")
         with (self.folder / "postgresql.conf").open("a") as settings:
-            settings.write("restore_command = 'false'\n")
+            settings.write("restore_command = 'false'\nhot_standby = off\n")  # ready is what has taken over
         self._control("start")
 
     @property
