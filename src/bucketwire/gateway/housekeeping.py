@@ -6,7 +6,7 @@ turn.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -60,15 +60,16 @@ def _keep_house(
     while not stop.wait(wait_seconds):
         wait_seconds = every_seconds
         for name, job in jobs.items():
-            if stop.is_set():
-                break
-            try:
-                job()
-            except Exception as problem:  # noqa: BLE001 - whatever it is, the others and the next turn must come
-                if not stop.is_set():
-                    log.warning(
-                        "housekeeping_failed", job=name, reason=str(problem), error=type(problem).__name__
-                    )
+            if not stop.is_set():
+                _try(name, job, stop)
+
+
+def _try(name: str, job: Callable[[], None], stop: threading.Event) -> None:
+    try:
+        job()
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the others and the next turn must come
+        if not stop.is_set():
+            log.warning("housekeeping_failed", job=name, reason=str(problem), error=type(problem).__name__)
 
 
 def _apply_lifecycle(metabase: Metabase, clock: SteadyClock) -> None:

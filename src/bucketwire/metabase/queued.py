@@ -16,6 +16,8 @@ EXPIRED = {True: "time_to_live is over: ", False: "max_retries reached: "}
 never tried itself."""
 REDRIVEN = "taken from the dead letters"
 NO_LIMIT = 2**31 - 1
+AHEAD_NS = 7_200 * 1_000_000_000
+"""What is to wait for so long was put off when the clock was ahead: nobody waits that long."""
 
 
 def parked_row(

@@ -17,6 +17,7 @@ from threading import Event, Lock
 from bucketwire.errors import Conflict
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Queue
+from bucketwire.metabase.queued import AHEAD_NS
 from bucketwire.metabase.values import TopicHealth
 
 SECONDS = 3.0
@@ -24,8 +25,6 @@ SECONDS = 3.0
 KEEP_EVERY_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
 """So much longer than a call may take, a topic is kept without a `check`: what hangs for good is let go."""
-_AHEAD_NS = 7_200 * 1_000_000_000
-"""A time so far ahead was set when the clock was ahead, and keeps nobody off."""
 
 log = get_logger("pipeline")
 
@@ -49,7 +48,7 @@ class Claims:
     def take(self, topics: Sequence[TopicHealth]) -> list[TopicHealth]:
         """Claim these topics, of which this is known; those that nobody else has in hand."""
         now_ns, until_ns = time.time_ns(), _until_ns()
-        free = [each for each in topics if not now_ns < each.retry_at_ns < now_ns + _AHEAD_NS]
+        free = [each for each in topics if not now_ns < each.retry_at_ns < now_ns + AHEAD_NS]
         ours = self._queue.claim(free, until_ns) if free else set()
         with self._lock:
             self._held |= {arn: _Claim(until_ns, time.monotonic()) for arn in ours}

@@ -15,9 +15,8 @@ import structlog
 from bucketwire.config import PipelineSettings
 from bucketwire.errors import Conflict, Unavailable
 from bucketwire.event.message import Message
-from bucketwire.event.name import Operation
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Settlement, Slice, TopicHealth
+from bucketwire.metabase.values import Settlement, TopicHealth
 from bucketwire.pipeline import claims, redeliver
 from bucketwire.pipeline.claims import Claims
 from bucketwire.pipeline.deliver import SliceDelivery
@@ -28,7 +27,8 @@ from bucketwire.publish.base import Delivered, Outcome, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.publishers import Publishers
 from clock import Clock
-from factories import message, new_object, origin, rule, topic
+from factories import message, topic
+from written import written_changes
 
 TOO_LONG_SECONDS = 10**12
 """In nanoseconds it is more than SQLite takes."""
@@ -318,13 +318,7 @@ def held_back(expire: Callable[..., list[Message]], until: Destination) -> Calla
 def test_what_was_delivered_is_noted_though_the_rest_cannot_be_parked(
     worker: Worker, metabase: Metabase, destination: Destination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    metabase.buckets.create("media", "owner-1", "us-east-1")
-    metabase.topics.put(topic())
-    metabase.rules.edit("media", lambda _: [rule()])
-    for key in "ab":
-        metabase.objects.put("media", new_object(key), Operation.PUT, origin())
-    start = metabase.changes.start()
-    changes = list(metabase.changes.read(Slice(start, metabase.changes.head(start, 10))))
+    changes = written_changes(metabase, "ab")
     destination.outcomes = [Delivered(), Retry("HTTP 503")]
 
     def refuse(*_: object, **__: object) -> None:

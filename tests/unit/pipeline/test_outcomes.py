@@ -10,9 +10,8 @@ import pytest
 
 from bucketwire.config import PipelineSettings
 from bucketwire.event.message import Message
-from bucketwire.event.name import Operation
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Slice, TopicHealth
+from bucketwire.metabase.values import TopicHealth
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.outcomes import Tally, sort_outcomes
 from bucketwire.pipeline.redeliver import TopicDrain
@@ -20,7 +19,8 @@ from bucketwire.pipeline.worker import Worker, make_worker
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.publishers import Publishers
-from factories import TOPIC_ARN, message, new_object, origin, rule, topic
+from factories import TOPIC_ARN, message, topic
+from written import written_changes
 
 OK, REFUSED = Delivered(), Rejected("HTTP 413")
 FAILED, OTHER = Retry("HTTP 500"), Retry("HTTP 404")
@@ -101,13 +101,7 @@ def assert_pauses(metabase: Metabase, waiting: int) -> None:
 def test_a_topic_that_asks_for_a_pause_gets_it_in_a_batch_though_it_took_a_message(
     worker: Worker, metabase: Metabase
 ) -> None:
-    metabase.buckets.create("media", "owner-1", "us-east-1")
-    metabase.topics.put(topic())
-    metabase.rules.edit("media", lambda _: [rule()])
-    for key in "abc":
-        metabase.objects.put("media", new_object(key), Operation.PUT, origin())
-    start = metabase.changes.start()
-    changes = list(metabase.changes.read(Slice(start, metabase.changes.head(start, 10))))
+    changes = written_changes(metabase, "abc")
     assert SliceDelivery(worker).run(changes) == Tally(delivered=1, parked=2)
     assert_pauses(metabase, 2)
 

@@ -84,7 +84,8 @@ class PostgresChanges:
         (row,) = self._database.rows(
             _HEAD, {"xid": str(xid), "ns": ns, "oldest_ns": ns - HOUR_NS, "limit": limit}
         )
-        if xid >= int(row[4]) or self._database.timeline not in ("", row[5]):
+        self._database.check_timeline(row[5])
+        if xid >= int(row[4]):
             raise ServerReplaced
         if (xid, ns) < (int(row[0]), row[1]):
             raise ChangesTrimmed(_offset(int(row[0]), row[1]))

@@ -26,7 +26,7 @@ from psycopg.errors import (
 )
 from psycopg_pool import ConnectionPool
 
-from bucketwire.errors import ConfigError, InvalidRequest, Unavailable
+from bucketwire.errors import ConfigError, InvalidRequest, ServerReplaced, Unavailable
 
 Row = tuple[Any, ...]
 """The driver does not say what is in a row; the query does."""
@@ -176,6 +176,11 @@ class Database:
     def run(self, job: Job[T]) -> T:
         """Run the job in a transaction; returns when it is durable, raises what it raised."""
         return self._again(lambda attempt: self._transact(job, attempt))
+
+    def check_timeline(self, found: str) -> None:
+        """Raise `ServerReplaced` if offsets are of another."""
+        if self.timeline not in ("", found):
+            raise ServerReplaced
 
     def close(self) -> None:
         """Give up the connections. Calling it twice is harmless."""

@@ -1,6 +1,5 @@
 """How far each consumer of the change stream has come, and who may say so, by the clock of the server."""
 
-from bucketwire.errors import ServerReplaced
 from bucketwire.metabase.postgres.connection import TIMELINE, Database
 from bucketwire.metabase.values import Offset
 
@@ -82,8 +81,8 @@ class PostgresCursors:
             "timeline": self._database.timeline,
         }
         saved = self._database.run(lambda work: work.row(_SAVE, values)) is not None
-        if not saved and self._database.timeline not in ("", self._database.rows(f"SELECT {TIMELINE}")[0][0]):
-            raise ServerReplaced
+        if not saved:
+            self._database.check_timeline(self._database.rows(f"SELECT {TIMELINE}")[0][0])
         return saved
 
     def not_alive(self, consumer: str) -> None:

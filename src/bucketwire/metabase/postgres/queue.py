@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from bucketwire.event.message import Message
 from bucketwire.metabase.postgres.connection import Database, Transaction
 from bucketwire.metabase.queued import (
+    AHEAD_NS,
     EXPIRED,
     NO_LIMIT,
     REDRIVEN,
@@ -54,9 +55,8 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason)
 SELECT arn, 1, %(until)s, '' FROM unnest(%(arns)s::text[]) AS healthy (arn)
 ON CONFLICT DO NOTHING RETURNING topic_arn
 """
-# A topic or message that is to wait for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
-_DUE_TOPICS = """
+_DUE_TOPICS = f"""
 WITH RECURSIVE waiting (arn) AS (
     (SELECT topic_arn FROM parked ORDER BY topic_arn LIMIT 1)
     UNION ALL
@@ -66,12 +66,12 @@ WITH RECURSIVE waiting (arn) AS (
 SELECT arn FROM waiting
 WHERE arn IS NOT NULL
   AND ((SELECT min(due_at_ns) FROM parked WHERE topic_arn = arn) <= %(now)s
-      OR (SELECT max(due_at_ns) FROM parked WHERE topic_arn = arn) >= %(now)s + 7200000000000)
+      OR (SELECT max(due_at_ns) FROM parked WHERE topic_arn = arn) >= %(now)s + {AHEAD_NS})
   AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > %(now)s
-      AND retry_at_ns < %(now)s + 7200000000000)
-"""
+      AND retry_at_ns < %(now)s + {AHEAD_NS})
+"""  # noqa: S608 - a constant
 # Two ranges of the index: a filter would pass over everything that is due in between.
-_TAKE = """
+_TAKE = f"""
 (
     SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
     WHERE topic_arn = %(arn)s AND due_at_ns <= %(now)s ORDER BY due_at_ns, id LIMIT %(limit)s
@@ -79,11 +79,11 @@ _TAKE = """
 UNION ALL
 (
     SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
-    WHERE topic_arn = %(arn)s AND due_at_ns >= %(now)s + 7200000000000
+    WHERE topic_arn = %(arn)s AND due_at_ns >= %(now)s + {AHEAD_NS}
     ORDER BY due_at_ns, id LIMIT %(limit)s
 )
 ORDER BY due_at_ns, id LIMIT %(limit)s
-"""
+"""  # noqa: S608 - a constant
 _STATS = """
 SELECT topic_arn, count(*), sum(size_bytes)::bigint, min(parked_at_ns), max(attempts)
 FROM parked GROUP BY topic_arn
@@ -178,16 +178,12 @@ class PostgresQueue:
 
     def claim(self, topics: Sequence[TopicHealth], until_ns: int) -> set[str]:
         """Keep others off the topics."""
-        failed, healthy = (
-            [each for each in topics if each.failures],
-            [each for each in topics if not each.failures],
-        )
         as_seen = {
             "until": until_ns,
-            "arns": [each.topic_arn for each in failed],
-            "seen": [each.retry_at_ns for each in failed],
+            "arns": [each.topic_arn for each in topics if each.failures],
+            "seen": [each.retry_at_ns for each in topics if each.failures],
         }
-        unknown = {"until": until_ns, "arns": [each.topic_arn for each in healthy]}
+        unknown = {"until": until_ns, "arns": [each.topic_arn for each in topics if not each.failures]}
 
         def job(work: Transaction) -> set[str]:
             return {arn for (arn,) in work.rows(_CLAIM, as_seen) + work.rows(_CLAIM_HEALTHY, unknown)}

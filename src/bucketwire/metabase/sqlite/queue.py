@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from bucketwire.event.message import Message
 from bucketwire.metabase.queued import (
+    AHEAD_NS,
     EXPIRED,
     NO_LIMIT,
     REDRIVEN,
@@ -46,9 +47,8 @@ _CLAIM = "UPDATE health SET retry_at_ns = ?1 WHERE topic_arn = ?2 AND retry_at_n
 _CLAIM_HEALTHY = """
 INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?2, 1, ?1, '') ON CONFLICT DO NOTHING
 """
-# A topic or message that is to wait for hours was put off when the clock was ahead: nobody waits that long.
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
-_DUE_TOPICS = """
+_DUE_TOPICS = f"""
 WITH RECURSIVE waiting (arn) AS (
     SELECT min(topic_arn) FROM parked
     UNION ALL
@@ -57,12 +57,12 @@ WITH RECURSIVE waiting (arn) AS (
 SELECT arn FROM waiting
 WHERE arn IS NOT NULL
   AND ((SELECT min(due_at_ns) FROM parked WHERE topic_arn = arn) <= ?1
-      OR (SELECT max(due_at_ns) FROM parked WHERE topic_arn = arn) >= ?1 + 7200000000000)
+      OR (SELECT max(due_at_ns) FROM parked WHERE topic_arn = arn) >= ?1 + {AHEAD_NS})
   AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > ?1
-      AND retry_at_ns < ?1 + 7200000000000)
-"""
+      AND retry_at_ns < ?1 + {AHEAD_NS})
+"""  # noqa: S608 - a constant
 # Two ranges of the index: a filter would pass over everything that is due in between.
-_TAKE = """
+_TAKE = f"""
 SELECT * FROM (
     SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
     WHERE topic_arn = ?1 AND due_at_ns <= ?2 ORDER BY due_at_ns, id LIMIT ?3
@@ -70,10 +70,10 @@ SELECT * FROM (
 UNION ALL
 SELECT * FROM (
     SELECT id, message, attempts, parked_at_ns, due_at_ns, reason FROM parked
-    WHERE topic_arn = ?1 AND due_at_ns >= ?2 + 7200000000000 ORDER BY due_at_ns, id LIMIT ?3
+    WHERE topic_arn = ?1 AND due_at_ns >= ?2 + {AHEAD_NS} ORDER BY due_at_ns, id LIMIT ?3
 )
 ORDER BY due_at_ns, id LIMIT ?3
-"""
+"""  # noqa: S608 - a constant
 _STATS = """
 SELECT topic_arn, count(*), sum(size_bytes), min(parked_at_ns), max(attempts) FROM parked GROUP BY topic_arn
 """
