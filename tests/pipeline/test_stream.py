@@ -162,7 +162,7 @@ def test_a_failing_metabase_ends_the_query_and_loses_nothing(
         connection.execute("ALTER TABLE parked RENAME TO parked_away")
     deliver, redeliver = run_pipeline()
     write(3)
-    until(lambda: not deliver.running.isActive)
+    until(deliver.cause_of_death)
     assert metabase.cursors.load(CONSUMER) in {None, before}
     redeliver.running.stop()
     with sqlite3.connect(queue) as connection:

@@ -95,9 +95,16 @@ class Query:
     started_at: float = -inf
     """When it was last started anew."""
 
+    def cause_of_death(self) -> str | None:
+        """None while it lives."""
+        error = self.running.exception()
+        if error is not None:  # a query whose thread dies in its own cleaning up stays active for ever
+            return str(error).splitlines()[0]
+        return None if self.running.isActive else "without an error"
+
     def revive(self) -> None:
         """Start it anew if it has died; raises `Unavailable` when that has not helped for long."""
-        if (cause := _cause_of_death(self.running)) is None:
+        if (cause := self.cause_of_death()) is None:
             return
         if time.monotonic() - self.started_at < STEADY_SECONDS:
             raise Unavailable(f"the query {self.running.name} has ended: {cause}")
@@ -180,14 +187,6 @@ def _check(queries: Sequence[Query], settings: PipelineSettings) -> None:
         raise Unavailable("the folder for Spark's files is gone")
     for query in queries:
         query.revive()
-
-
-def _cause_of_death(query: StreamingQuery) -> str | None:
-    """None while it lives."""
-    error = query.exception()
-    if error is not None:  # a query whose thread dies in its own cleaning up stays active for ever
-        return str(error).splitlines()[0]
-    return None if query.isActive else "without an error"
 
 
 def _is_busy(query: StreamingQuery) -> bool:
