@@ -77,7 +77,7 @@ class PipelineSettings:
     max_retries: int = 0
     """How often, likewise."""
     retry_sleep_seconds: float | None = None
-    """The pause between retries, likewise; None climbs the ladder 1, 2, 4, 8 s."""
+    """From one retry to the next, likewise; None climbs the ladder 1, 2, 4, 8 s."""
     queue_limit_bytes: int = 128 * 1024 * 1024
     """How many bytes may wait for one topic, for topics that do not say; 0 is no limit."""
     queue_policy: str = ""

@@ -24,7 +24,7 @@ from bucketwire.publish.backoff import RetryPolicy, policy_of
 from bucketwire.publish.base import Outcome, Retry
 
 LONGEST_WAIT_SECONDS = 3_600.0
-CLAIM_SECONDS = 1.0
+CLAIM_SECONDS = 0.5
 """For so much longer than a call may take, nobody else tries the topic."""
 
 
@@ -40,6 +40,7 @@ class Attempt:
         longest_seconds = (
             settings.retry_deadline_seconds if len(worker.late) < MOST_LATE else settings.deadline_seconds
         )
+        self._began = time.monotonic()
         self._claimed_ns = later_ns(longest_seconds + CLAIM_SECONDS)
         self._call: Future[list[Outcome]] = worker.attempts.submit(publish, messages, longest_seconds)
 
@@ -85,18 +86,22 @@ class Attempt:
         self._queue.report(
             slow_health(self._topic.arn)
             if failed is None
-            else first_failure(self._topic, failed, self._policy)
+            else first_failure(self._topic, failed, self._policy, time.monotonic() - self._began)
         )
 
 
-def first_failure(topic: Topic, failed: Retry, policy: RetryPolicy) -> TopicHealth:
-    """The health of a topic that has failed once."""
-    return TopicHealth(topic.arn, 1, due_ns(policy, 1, failed), failed.reason)
+def first_failure(
+    topic: Topic, failed: Retry, policy: RetryPolicy, spent_seconds: float = 0.0
+) -> TopicHealth:
+    """The health of a topic that has failed once, after so long."""
+    return TopicHealth(topic.arn, 1, due_ns(policy, 1, failed, spent_seconds=spent_seconds), failed.reason)
 
 
-def due_ns(policy: RetryPolicy, attempts: int, retry: Retry, luck: float = 0.0) -> int:
+def due_ns(
+    policy: RetryPolicy, attempts: int, retry: Retry, luck: float = 0.0, spent_seconds: float = 0.0
+) -> int:
     """When to try again after that many failed attempts: as the policy says, or the destination, if later."""
-    wait_seconds = max(policy.delay_seconds(attempts, luck), retry.after_seconds or 0.0)
+    wait_seconds = max(policy.delay_seconds(attempts, luck, spent_seconds), retry.after_seconds or 0.0)
     return later_ns(min(wait_seconds, LONGEST_WAIT_SECONDS))
 
 

@@ -31,9 +31,13 @@ class Wait:
     def __init__(self) -> None:
         self._began, self._worked = time.monotonic(), time.process_time()
 
+    def seconds(self) -> float:
+        """From then until now, by the clock on the wall."""
+        return time.monotonic() - self._began
+
     def is_slow(self, messages: int, deadline_seconds: float) -> bool:
         """Whether a call with so many messages took more than half of what a batch would wait for it."""
-        waited = time.monotonic() - self._began - (time.process_time() - self._worked)
+        waited = self.seconds() - (time.process_time() - self._worked)
         return waited > deadline_seconds / 2 + messages * PACE_SECONDS
 
 

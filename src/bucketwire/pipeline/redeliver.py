@@ -231,6 +231,8 @@ class TopicDrain:
         """Whether messages stay in their places: one that fails holds up those behind it."""
         self._slow_at_ns = slow_at_ns(health)
         """When an answer last came slowly; 0 is never."""
+        self._spent_seconds = 0.0
+        """How long the last call took."""
         self._tally = Tally()
 
     def run(self) -> Tally:
@@ -275,6 +277,7 @@ class TopicDrain:
         messages = [each.message for each in parked]
         waiting = Wait()
         outcomes = self._publish(messages, self._worker.settings.retry_deadline_seconds)
+        self._spent_seconds = waiting.seconds()
         if waiting.is_slow(len(messages), self._worker.settings.deadline_seconds):
             self._slow_at_ns = time.time_ns()
         found = sort_outcomes(messages, outcomes, time.time_ns())
@@ -331,7 +334,8 @@ class TopicDrain:
         return settlement
 
     def _due_ns(self, attempts: int, retry: Retry) -> int:
-        return due_ns(self._policy, attempts, retry, random.random())  # noqa: S311 - it guards nothing
+        luck = random.random()  # noqa: S311 - it guards nothing
+        return due_ns(self._policy, attempts, retry, luck, self._spent_seconds)
 
     def _report_answers(self, *, failures: int) -> None:
         """It takes messages. One that was slow lately stays here: a batch would wait for it, or in vain."""

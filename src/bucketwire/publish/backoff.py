@@ -4,6 +4,9 @@ Without settings: after 1, 2, 4, 8 s, then every 8 s, for ever. A topic, or the 
 a pause of its own, a greatest age and a greatest number of retries. Pauses are spread a little, so that what
 failed together does not return together.
 
+A pause is from the beginning of one attempt to that of the next: who has waited five seconds for an answer in
+vain has waited, and an endpoint that swallows requests gets one every 8 s as any other does.
+
 Pure: the caller brings the randomness, so that a test can say what the answer is.
 """
 
@@ -27,14 +30,18 @@ class RetryPolicy:
     sleep_seconds: float | None = None
     """None climbs the ladder."""
 
-    def delay_seconds(self, attempts: int, luck: float = 0.0) -> float:
-        """Seconds to wait after that many failed attempts; `luck`, from 0 to 1, places it in the spread."""
+    def delay_seconds(self, attempts: int, luck: float = 0.0, spent_seconds: float = 0.0) -> float:
+        """Seconds to wait after that many failed attempts, of which the last has taken `spent_seconds`.
+
+        `luck`, from 0 to 1, places it in the spread.
+        """
         step = self.sleep_seconds
         if step is None:
             step = LADDER_SECONDS[min(max(attempts, 1), len(LADDER_SECONDS)) - 1]
         if self.time_to_live_seconds:
             step = min(step, float(self.time_to_live_seconds))
-        return max(step, SHORTEST_SECONDS) * (1.0 + SPREAD * luck)
+        spread = 1.0 + SPREAD * luck
+        return max(step * spread - spent_seconds, SHORTEST_SECONDS * spread)
 
     @property
     def ends(self) -> bool:

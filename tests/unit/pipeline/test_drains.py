@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,11 +19,13 @@ from bucketwire.event.message import Message
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Settlement, TopicHealth
 from bucketwire.pipeline import claims, redeliver
+from bucketwire.pipeline.attempt import CLAIM_SECONDS, Attempt
 from bucketwire.pipeline.claims import Claims
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.outcomes import Tally
 from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
+from bucketwire.publish.backoff import SHORTEST_SECONDS, SPREAD
 from bucketwire.publish.base import Delivered, Outcome, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.publishers import Publishers
@@ -148,7 +151,7 @@ def test_a_metabase_that_is_away_is_raised_and_what_else_went_wrong_is_logged(
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for place in ("redeliver", "claims", "attempt"):
+    for place in ("redeliver", "claims", "attempt", "pace"):
         monkeypatch.setattr(f"bucketwire.pipeline.{place}.time", made)
     monkeypatch.setattr("bucketwire.metabase.sqlite.queue.time", made)
     return made
@@ -308,6 +311,39 @@ def test_what_expires_after_a_failure_does_not_shorten_the_pause(
     asked_ns = in_hand.clock.time_ns() + int(600 * 1e9)
     assert in_hand.drain().run() == Tally(parked=1, buried=6)
     assert in_hand.health() == TopicHealth(in_hand.arn, 2, asked_ns, "HTTP 503")
+
+
+@pytest.mark.parametrize(("failures", "pause_seconds"), [(0, 0), (2, 0), (6, 8 - CALL_SECONDS)])
+def test_a_pause_begins_with_the_attempt_that_has_failed(
+    destination: Destination, in_hand: Topic, failures: int, pause_seconds: int
+) -> None:
+    destination.act = partial(in_hand.look, CALL_SECONDS)
+    destination.outcomes = [Retry("no answer")]
+    in_hand.drain(failures).run()
+    health = in_hand.health()
+    assert health is not None
+    assert health.failures == failures + 1
+    pause = health.retry_at_ns / 1e9 - in_hand.clock.now
+    assert pause_seconds < pause <= pause_seconds + 8 * SPREAD, "and a little by chance"
+
+
+def test_a_call_that_hangs_to_its_end_is_followed_by_the_next_at_once(
+    worker: Worker, metabase: Metabase, destination: Destination, clock: Clock
+) -> None:
+    arn = park(metabase, "videos")
+    hangs = Event()
+    destination.act, destination.outcomes = hangs.wait, [Retry("no answer")]
+    attempt = Attempt(worker, topic(), destination.publish, [message("late", arn)])
+    assert attempt.outcomes(0.01) is None
+    attempt.let_go("no answer within 0.25 s")
+    clock.pass_by(CALL_SECONDS)
+    hangs.set()
+    worker.attempts.shutdown()
+    retry_at_ns = metabase.queue.unhealthy()[arn].retry_at_ns
+    assert retry_at_ns - clock.time_ns() == pytest.approx(SHORTEST_SECONDS * 1e9)
+    assert metabase.queue.due_topics(clock.time_ns()) == []
+    clock.pass_by(CLAIM_SECONDS)
+    assert metabase.queue.due_topics(clock.time_ns()) == [arn]
 
 
 def held_back(expire: Callable[..., list[Message]], until: Destination) -> Callable[..., list[Message]]:

@@ -42,6 +42,12 @@ def test_no_pause_at_all_is_still_a_short_one() -> None:
     assert RetryPolicy(sleep_seconds=0).delay_seconds(1) == SHORTEST_SECONDS
 
 
+@pytest.mark.parametrize("luck", [0.0, 0.7])
+def test_the_time_that_an_attempt_took_is_part_of_the_pause(luck: float) -> None:
+    assert LADDER.delay_seconds(5, luck, 5.0) == pytest.approx(LADDER.delay_seconds(5, luck) - 5)
+    assert LADDER.delay_seconds(1, luck, 5.0) == pytest.approx(SHORTEST_SECONDS * (1 + SPREAD * luck))
+
+
 def test_nothing_sleeps_past_its_time_to_live() -> None:
     assert RetryPolicy(time_to_live_seconds=4, sleep_seconds=600).delay_seconds(1) == 4
 
