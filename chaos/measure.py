@@ -5,7 +5,8 @@ recovered from when writes are acknowledged again and their events are as fast a
 other fault begins. Where one begins too soon to tell, the recovery counts as not seen.
 
 A few events are late on a good day too. So what is late counts where more than a tenth of all was, in the
-five seconds up to it.
+five seconds up to it. What one topic waits for may be less than that: so it is measured too when the last
+late event came, of those written from shortly before the fault to five seconds after it.
 """
 
 from bisect import bisect_left
@@ -43,6 +44,8 @@ class Recovery:
     """None when the next one came too soon to tell."""
     at_least_seconds: float = 0.0
     """That much is sure, also where the end was not seen."""
+    last_late_seconds: float | None = None
+    """Until the last late event had come to its topic, of any; None when another fault overlaps this one."""
 
 
 def delays(history: History) -> list[Delay]:
@@ -131,11 +134,20 @@ def _recovery(
     until = min(next_begin, injury.ended + LONGEST_SECONDS, ends_at) - normal
     after = found[bisect_left(found, (injury.ended, -1.0)) : bisect_left(found, (until, -1.0))]
     late = _in_slow_patches(after, normal)
+    last_late = _last_late(found, injury, until, normal)
     first_good = late[-1] + 1 if late else 0
     if first_good >= len(after):
-        return Recovery(injury, None, max(0.0, until - injury.ended))
+        return Recovery(injury, None, max(0.0, until - injury.ended), last_late)
     seconds = after[first_good][0] - injury.ended
-    return Recovery(injury, seconds, seconds)
+    return Recovery(injury, seconds, seconds, last_late)
+
+
+def _last_late(found: Sequence[Delay], injury: Injury, until: float, normal: float) -> float:
+    """Seconds from the end of the fault to the receipt of the last event that was late around it."""
+    began, ended = injury.began - normal, min(until, injury.ended + AFTERMATH_SECONDS)
+    around = found[bisect_left(found, (began, -1.0)) : bisect_left(found, (ended, -1.0))]
+    received = (at + seconds for at, seconds in around if seconds > normal)
+    return max(0.0, max(received, default=0.0) - injury.ended)
 
 
 def _in_slow_patches(found: Sequence[Delay], normal: float) -> list[int]:

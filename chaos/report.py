@@ -137,6 +137,7 @@ def write_report(told: Mapping[str, Any], path: Path) -> None:
 def lines(told: Mapping[str, Any]) -> list[str]:
     """The summary as a person reads it."""
     quiet, cold = told["latency_undisturbed_seconds"], told["cold_starts_seconds"]
+    over = f"over {RECOVERY_TARGET_SECONDS:g} s"
     return [
         f"seed       {told['seed']}",
         f"writes     {_words(told['writes'])}; {told['edits']} changes of rules and endpoints",
@@ -153,7 +154,7 @@ def lines(told: Mapping[str, Any]) -> list[str]:
         f"faults     {told['faults']}, {told['faults_that_hit_nothing']} more hit nothing",
         f"starts     {cold['count']} cold: median {_seconds(cold['p50'])}, longest {_seconds(cold['max'])}",
         f"processors {_processors_line(told['processors'])}",
-        f"  {'kind':34} count   recovery p50, max   over {RECOVERY_TARGET_SECONDS:g} s  not seen",
+        f"  {'kind':34} count   recovery p50, max   {over}  not seen   last late   {over}",
         *(_recovery_line(kind, row) for kind, row in told["recovery"].items()),
         *(f"slow       {_slow_line(each)}" for each in told["recoveries_over_target"]),
         *(f"violation  {each}" for each in told["violations"]),
@@ -166,6 +167,7 @@ def _recovery_line(kind: str, row: Mapping[str, Any]) -> str:
     return (
         f"  {kind:34} {row['count']:5}   {_seconds(row['p50'])}  {_seconds(row['max'])}"
         f"  {row['over_target']:8}  {row['not_seen']:8}"
+        f"    {_seconds(row['last_late_max'])}  {row['last_late_over_target']:8}"
     )
 
 
@@ -191,11 +193,14 @@ def _recovery_table(recovered: Sequence[Recovery]) -> dict[str, dict[str, Any]]:
 
 def _recovery_row(found: Sequence[Recovery]) -> dict[str, Any]:
     seen = sorted(recovery.seconds for recovery in found if recovery.seconds is not None)
+    last_late = [each.last_late_seconds for each in found if each.last_late_seconds is not None]
     return {
         "count": len(found),
         **_middle_and_end(seen),
         "over_target": sum(map(_is_slow, found)),
         "not_seen": len(found) - len(seen),
+        "last_late_max": round(max(last_late), 2) if last_late else None,
+        "last_late_over_target": sum(seconds > RECOVERY_TARGET_SECONDS for seconds in last_late),
     }
 
 

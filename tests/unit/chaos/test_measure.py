@@ -73,6 +73,23 @@ def test_writes_near_a_fault_or_under_way_when_it_begins_are_disturbed() -> None
     assert undisturbed(found, []) == [0.1, 0.1, 0.2, 0.3, 0.4]
 
 
+def test_the_last_late_event_of_a_fault_is_found_by_its_receipt_however_few_there_are() -> None:
+    hang = Injury(Kind.ENDPOINT_HANGS, 100.0, 102.0)
+    swallowed = (101.0, 5.5)
+    found = sorted([*delays(slow_until=0.0), swallowed])
+    (recovery,) = recoveries(found, [hang], ends_at=130.0)
+    assert recovery.seconds == pytest.approx(0.0, abs=0.11), "one event is no patch"
+    assert recovery.last_late_seconds == pytest.approx(4.5)
+    assert recoveries(delays(slow_until=0.0), [hang], 130.0)[0].last_late_seconds == 0
+
+
+def test_what_is_late_long_after_a_fault_or_beside_another_is_not_put_down_to_it() -> None:
+    found = sorted([*delays(slow_until=0.0), (105.2, 9.0)])
+    assert recoveries(found, [KILLED], ends_at=130.0)[0].last_late_seconds == 0
+    beside = Injury(Kind.WAY_CUT, 99.5, 100.5)
+    assert [each.last_late_seconds for each in recoveries(found, [KILLED, beside], 130.0)] == [None, None]
+
+
 def test_seconds_with_a_late_event_are_counted_where_nothing_was_broken() -> None:
     found = [
         (at / 4, 0.9 if at in (8, 9, 40, 90) else 0.1) for at in range(100)
