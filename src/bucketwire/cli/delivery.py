@@ -1,17 +1,16 @@
 """The options that say how messages are delivered, which gateway, pipeline and `up` share.
 
-A command with `@delivery_options` gets them as one value, `delivery`. `up` hands them to its parts in their
-environment.
+A command with `@delivery_options` gets them as one value, `delivery`.
 """
 
 import functools
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from bucketwire.cli.bundle import Command, bundle
 from bucketwire.cli.options import option
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, DEFAULT_LIMIT_BYTES, REJECT
 from bucketwire.metainfo.topic_attributes import MAX_RETRIES, MAX_SLEEP_SECONDS, MAX_TIME_TO_LIVE_SECONDS
@@ -29,13 +28,6 @@ class Delivery:
     alert_url: str | None
     pubsub_service_account: str | None
     forbid_private_endpoints: bool
-
-    def environment(self) -> dict[str, str]:
-        """The same choice, as variables for another process."""
-        chosen = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {
-            f"BUCKETWIRE_{name.upper()}": str(value) for name, value in chosen.items() if value is not None
-        }
 
 
 _OPTIONS = (
@@ -86,17 +78,14 @@ _OPTIONS = (
 )
 
 
-def delivery_options(command: Callable[..., None]) -> Callable[..., None]:
+def delivery_options(command: Command) -> Command:
     """Add the options; the command gets `delivery`."""
 
     @functools.wraps(command)
-    def with_delivery(*args: Any, **given: Any) -> None:
-        delivery = Delivery(**{name: given.pop(name) for name in Delivery.__dataclass_fields__})
+    def with_google(*args: Any, delivery: Delivery, **given: Any) -> None:
         # Google's own settings are read from the environment, and this one beside them.
         if delivery.pubsub_service_account:
             os.environ["BUCKETWIRE_PUBSUB_SERVICE_ACCOUNT"] = delivery.pubsub_service_account
         command(*args, delivery=delivery, **given)
 
-    for each in reversed(_OPTIONS):
-        with_delivery = each(with_delivery)
-    return with_delivery
+    return bundle(Delivery, "delivery", _OPTIONS)(with_google)

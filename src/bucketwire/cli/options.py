@@ -4,7 +4,6 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -32,18 +31,6 @@ def _checked_region(_context: click.Context, _parameter: click.Parameter, value:
     return value
 
 
-def _checked_addresses(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
-) -> frozenset[str]:
-    try:
-        return frozenset(str(ip_address(each.strip())) for each in (value or "").split(",") if each.strip())
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from problem
-
-
-TEST_EVENTS = {"auto": None, "on": True, "off": False}
-"""What may be said of test events, and what it means."""
-
 host_option = option("--host", "Address to listen on.", default="127.0.0.1")
 port_option = option(
     "--port", "Port to listen on; 0 takes a free one.", default=9000, type=click.IntRange(0, 65535)
@@ -63,54 +50,11 @@ metabase_option = option(
 region_option = option(
     "--region", "Region told to clients and in events.", default="us-east-1", callback=_checked_region
 )
-domain_option = option(
-    "--domain",
-    "Name under which buckets are addressed as <bucket>.<domain>; localhost always is.",
-    default=None,
-)
-
-housekeeping_option = option(
-    "--housekeeping-seconds",
-    "Time between two runs of the lifecycle and of the sweep.",
-    default=3600,
-    type=click.IntRange(min=1),
-)
-retention_option = option(
-    "--retention-hours",
-    "How long changes are kept that the pipeline has not read.",
-    default=168,
-    type=click.IntRange(min=1),
-)
 tls_certificate_option = option(
     "--tls-certificate",
     "PEM file of the server's certificate and those that vouch for it.  [default: HTTP without TLS]",
     default=None,
     type=click.Path(path_type=Path, dir_okay=False),
-)
-tls_key_option = option(
-    "--tls-key",
-    "PEM file of the certificate's key.",
-    default=None,
-    type=click.Path(path_type=Path, dir_okay=False),
-)
-trusted_proxies_option = option(
-    "--trusted-proxies",
-    "Addresses, with commas between, of proxies that may tell by X-Forwarded-Proto that a request came over"
-    " TLS; those on this machine always may.",
-    default=None,
-    callback=_checked_addresses,
-)
-cleartext_option = option(
-    "--allow-secrets-in-cleartext",
-    "Take passwords of topics over HTTP without TLS too.",
-    is_flag=True,
-)
-test_events_option = option(
-    "--test-events",
-    "Whether new destinations must take a test event before a configuration is stored; auto: as the dialect"
-    " does.",
-    default="auto",
-    type=click.Choice(list(TEST_EVENTS)),
 )
 system_uuid_option = option(
     "--system-uuid",
@@ -120,12 +64,6 @@ system_uuid_option = option(
 system_name_option = option(
     "--system-name",
     "What people call this installation, in messages of the COS format.  [default: left out]",
-    default=None,
-)
-metrics_token_option = option(
-    "--metrics-token",
-    "Opens /-/metrics to those who send it as a Bearer token, from any machine; prefer the variable, a flag"
-    " shows in `ps`.  [default: this machine only]",
     default=None,
 )
 root_access_key_option = option(

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import urllib.request
+from dataclasses import replace
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -19,33 +20,23 @@ from typing import IO
 import click
 
 from bucketwire.access.credentials import ROOT_FILE, Credentials, root_credentials
+from bucketwire.cli.bundle import environment
 from bucketwire.cli.delivery import Delivery, delivery_options
 from bucketwire.cli.env import endpoint
 from bucketwire.cli.options import (
-    cleartext_option,
     data_option,
     dialect_option,
-    domain_option,
     free_port,
-    host_option,
-    housekeeping_option,
     metabase_option,
     metabase_url,
-    metrics_token_option,
     option,
-    port_option,
-    region_option,
-    retention_option,
     root_access_key_option,
     root_secret_key_option,
     system_name_option,
     system_uuid_option,
-    test_events_option,
-    tls_certificate_option,
-    tls_key_option,
-    trusted_proxies_option,
 )
 from bucketwire.cli.pipelines import Pipelines
+from bucketwire.cli.serving import Serving, serving_options
 from bucketwire.cli.supervise import Part, Start, Supervisor
 from bucketwire.errors import ConfigError
 from bucketwire.event.arn import PubsubArn, TopicArn
@@ -71,50 +62,28 @@ and in a third:
 
 
 @click.command()
-@host_option
-@port_option
 @data_option
 @dialect_option
 @metabase_option
-@region_option
-@domain_option
-@housekeeping_option
-@retention_option
-@tls_certificate_option
-@tls_key_option
-@trusted_proxies_option
-@cleartext_option
-@test_events_option
+@serving_options
 @system_uuid_option
 @system_name_option
-@metrics_token_option
 @option("--standby", "Keep a second pipeline ready to take over within seconds.", is_flag=True)
 @delivery_options
 @root_access_key_option
 @root_secret_key_option
 def up(
-    host: str,
-    port: int,
     data: Path,
     dialect: str,
     metabase: str | None,
-    region: str,
-    domain: str | None,
-    housekeeping_seconds: int,
-    retention_hours: int,
-    tls_certificate: Path | None,
-    tls_key: Path | None,
-    trusted_proxies: frozenset[str],
-    test_events: str,
+    serving: Serving,
     system_uuid: str | None,
     system_name: str | None,
-    metrics_token: str | None,
     delivery: Delivery,
     root_access_key: str | None,
     root_secret_key: str | None,
     *,
     standby: bool,
-    allow_secrets_in_cleartext: bool,
 ) -> None:
     """Run gateway and pipeline on this machine.
 
@@ -125,10 +94,10 @@ def up(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
-    check_tls(tls_certificate, tls_key)
+    check_tls(serving.tls_certificate, serving.tls_key)
     data = data.absolute()
-    port = port or free_port(host)
-    _check_port(host, port)
+    serving = replace(serving, port=serving.port or free_port(serving.host))
+    _check_port(serving.host, serving.port)
     lock = _lock(data)
     _check_room(data)
     root, generated = root_credentials(data, root_access_key or None, root_secret_key or None)
@@ -138,37 +107,18 @@ def up(
         *_given("--system-uuid", system_uuid),
         *_given("--system-name", system_name),
     ]
-    safety = [
-        *_given("--tls-certificate", tls_certificate),
-        *_given("--tls-key", tls_key),
-        *_given("--trusted-proxies", ",".join(sorted(trusted_proxies))),
-        *("--test-events", test_events),
-        *(("--allow-secrets-in-cleartext",) if allow_secrets_in_cleartext else ()),
-    ]
-    gateway = Start(
-        _command(
-            "gateway",
-            *("--host", host, "--port", str(port), "--region", region),
-            *_given("--domain", domain),
-            *("--housekeeping-seconds", str(housekeeping_seconds)),
-            *("--retention-hours", str(retention_hours)),
-            *safety,
-            *where,
-        )
-    )
+    gateway = Start(_command("gateway", *where))
     supervisor = Supervisor(
         [
             Part("gateway", lambda: gateway),
             *Pipelines(url, data, _command("pipeline", *where), stop).parts(standby=standby),
         ],
-        {**_environment(data, url, metrics_token or ""), **delivery.environment()},
+        {**_environment(data, url), **environment(serving), **environment(delivery)},
         _say,
         stop,
     )
     _greet(root, generated=generated, data=data)
-    announce = threading.Thread(
-        target=_announce, args=(stop, host, port, data, dialect, region, tls_certificate), daemon=True
-    )
+    announce = threading.Thread(target=_announce, args=(stop, serving, data, dialect), daemon=True)
     announce.start()
     supervisor.run()
     announce.join()
@@ -176,19 +126,19 @@ def up(
     _say("stopped")
 
 
-def _given(flag: str, value: object) -> tuple[str, ...]:
+def _given(flag: str, value: str | None) -> tuple[str, ...]:
     """The flag with its value, if it has one."""
-    return (flag, str(value)) if value else ()
+    return (flag, value) if value else ()
 
 
 def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "bucketwire", *arguments, "--supervised"]
 
 
-def _environment(data: Path, url: str, metrics_token: str) -> dict[str, str]:
+def _environment(data: Path, url: str) -> dict[str, str]:
     """The parts' environment: without the root keys, which they read from the data folder.
 
-    The metabase's URL and the token are here and not among the arguments, which `ps` shows.
+    The metabase's URL is here and not among the arguments, which `ps` shows.
     """
     metrics = data / "metrics"
     shutil.rmtree(metrics, ignore_errors=True)
@@ -197,7 +147,6 @@ def _environment(data: Path, url: str, metrics_token: str) -> dict[str, str]:
     return {
         **ours,
         "BUCKETWIRE_METABASE": url,
-        "BUCKETWIRE_METRICS_TOKEN": metrics_token,
         "PROMETHEUS_MULTIPROC_DIR": str(metrics),
     }
 
@@ -251,17 +200,10 @@ def _greet(root: Credentials, *, generated: bool, data: Path) -> None:
         )
 
 
-def _announce(
-    stop: threading.Event,
-    host: str,
-    port: int,
-    data: Path,
-    dialect: str,
-    region: str,
-    tls_certificate: Path | None,
-) -> None:
+def _announce(stop: threading.Event, serving: Serving, data: Path, dialect: str) -> None:
     """Say when the system is ready, with commands to paste."""
-    url = endpoint(host, port, tls=tls_certificate is not None)
+    certificate, region = serving.tls_certificate, serving.region
+    url = endpoint(serving.host, serving.port, tls=certificate is not None)
     began = time.monotonic()
     while not _is_ready(url):
         if stop.wait(0.2):
@@ -272,10 +214,10 @@ def _announce(
     click.echo(
         _FIRST_EVENT.format(
             program=shlex.quote(str(program)),
-            host=host,
-            port=port,
+            host=serving.host,
+            port=serving.port,
             data=shlex.quote(str(data)),
-            tls=f" --tls-certificate {shlex.quote(str(tls_certificate))}" if tls_certificate else "",
+            tls=f" --tls-certificate {shlex.quote(str(certificate))}" if certificate else "",
             bin=shlex.quote(str(program.parent)),
             arn=arn,
             topic=topic,
