@@ -2,10 +2,13 @@
 
 The canonical URI is the path as it stood on the wire. Any region in the credential scope is accepted. What
 the signature says of the body (`Caller.payload`) is checked when the body is received.
+
+Headers with bytes that are no UTF-8 are read as Latin-1. Some clients sign those bytes, others sign the text
+in UTF-8 and let their library send it in Latin-1: either is a signature of the request.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -122,7 +125,8 @@ def authenticate(
     _check_signed_headers(claim, request.headers)
     payload = claim.payload if claim.payload is not None else sha256(body or b"").hexdigest()
     signer = _signer(credentials, claim.scope)
-    if not same(_signature(request, claim, payload, signer), claim.signature):
+    signed = (_signature(request, headers, claim, payload, signer) for headers in _readings(request))
+    if not any(same(each, claim.signature) for each in signed):
         raise does_not_match(credentials.access_key)
     return Caller(credentials, payload, ChainSigner(claim, signer))
 
@@ -134,8 +138,15 @@ def sign_policy(credentials: Credentials, scope: Scope, policy: str) -> str:
     return signature
 
 
-def _signature(request: Request, claim: Claim, payload: str, signer: Any) -> str:
-    headers = _SignedHeaders({name: request.headers.get(name, "") for name in claim.signed_headers})
+def _readings(request: Request) -> Iterator[Mapping[str, str]]:
+    """The headers as the signer may have seen them."""
+    yield request.headers
+    if request.headers_as_sent != request.headers:
+        yield request.headers_as_sent
+
+
+def _signature(request: Request, sent: Mapping[str, str], claim: Claim, payload: str, signer: Any) -> str:
+    headers = _SignedHeaders({name: sent.get(name, "") for name in claim.signed_headers})
     context = _Context({"timestamp": claim.timestamp}, _signed_pairs(request))
     canonical = "\n".join(
         (
@@ -147,7 +158,9 @@ def _signature(request: Request, claim: Claim, payload: str, signer: Any) -> str
             payload,
         )
     )
-    signature: str = signer.signature(signer.string_to_sign(context, canonical), context)
+    digest = sha256(canonical.encode(errors="surrogateescape")).hexdigest()
+    text = "\n".join((ALGORITHM, claim.timestamp, signer.credential_scope(context), digest))
+    signature: str = signer.signature(text, context)
     return signature
 
 

@@ -26,11 +26,17 @@ class Request:
         self.scheme: str = scope.get("scheme", "http")
         self.raw_path: str = scope["raw_path"].decode("ascii", "replace")
         self.query_string: str = scope["query_string"].decode("ascii", "replace")
-        self.headers = _headers(scope["headers"])
+        self._raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self.headers = _headers(self._raw_headers, _text)
         self.source_ip: str = client[0] if (client := scope.get("client")) else "-"
         self.body_touched = False
         self.body_finished = False
         self._receive = receive
+
+    @cached_property
+    def headers_as_sent(self) -> dict[str, str]:
+        """Likewise, with bytes that are no UTF-8 as surrogates: so they can be made bytes again."""
+        return _headers(self._raw_headers, lambda value: value.decode(errors="surrogateescape"))
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
@@ -69,11 +75,11 @@ class Request:
         return message
 
 
-def _headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
+def _headers(raw: list[tuple[bytes, bytes]], text: Callable[[bytes], str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name_bytes, value_bytes in raw:
         name = name_bytes.decode("latin-1").lower()
-        value = _text(value_bytes.strip(b" \t"))
+        value = text(value_bytes.strip(b" \t"))
         headers[name] = f"{headers[name]},{value}" if name in headers else value
     return headers
 

@@ -1,5 +1,7 @@
 """Who sent a request."""
 
+import hashlib
+import hmac
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -50,13 +52,16 @@ odd_keys = st.text(
 ) | st.text(st.sampled_from("/.%+ ~&=?#;'\"ü€"), min_size=1, max_size=20)
 
 
-def request_of(method: str, target: str, headers: list[tuple[str, str]]) -> Request:
+def request_of(method: str, target: str, headers: list[tuple[str, Any]]) -> Request:
     path, _, query = target.partition("?")
     scope = {
         "method": method,
         "raw_path": path.encode(),
         "query_string": query.encode(),
-        "headers": [(name.lower().encode(), text.encode()) for name, text in headers],
+        "headers": [
+            (name.lower().encode(), text.encode() if isinstance(text, str) else text)
+            for name, text in headers
+        ],
     }
 
     async def receive() -> dict[str, Any]:
@@ -111,6 +116,43 @@ def test_any_key_and_any_query_that_botocore_signs_is_accepted(key: str, prefix:
 def test_any_key_that_botocore_presigns_is_accepted(key: str) -> None:
     target = presigned(f"/media/{quote(key, safe='/~')}")
     assert check(request_of("GET", target, [("Host", HOST)])).payload == "UNSIGNED-PAYLOAD"
+
+
+def signed_over(metadata: bytes, sent: bytes) -> Request:
+    """A PUT that sends this metadata, signed by hand over that."""
+    now = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    scope = f"{now[:8]}/us-east-1/s3/aws4_request"
+    headers = {"host": HOST.encode(), "x-amz-content-sha256": b"UNSIGNED-PAYLOAD"}
+    headers |= {"x-amz-date": now.encode(), "x-amz-meta-a": metadata}
+    lines = b"".join(name.encode() + b":" + value + b"\n" for name, value in headers.items())
+    names = ";".join(headers)
+    canonical = b"PUT\n/b/k\n\n" + lines + f"\n{names}\nUNSIGNED-PAYLOAD".encode()
+    to_sign = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
+    key = b"AWS4" + ROOT.secret_key.encode()
+    for part in [*scope.split("/"), to_sign]:
+        key = hmac.digest(key, part.encode(), "sha256")
+    authorization = (
+        f"AWS4-HMAC-SHA256 Credential={ROOT.access_key}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+    )
+    return request_of(
+        "PUT", "/b/k", [*(headers | {"x-amz-meta-a": sent}).items(), ("authorization", authorization)]
+    )
+
+
+@pytest.mark.parametrize("metadata", [b"plain", b"\xc3\xa4", b"\xe4 \xff", b"\xe4\xc3\xa4"])
+def test_a_signature_may_be_over_the_bytes_that_were_sent(metadata: bytes) -> None:
+    assert check(signed_over(metadata, sent=metadata)).credentials == ROOT
+
+
+def test_a_signature_may_be_over_the_text_that_was_sent_in_latin_1() -> None:
+    request = signed_over("ä".encode(), sent=b"\xe4")
+    assert check(request).credentials == ROOT
+    assert request.headers["x-amz-meta-a"] == "ä"
+
+
+@pytest.mark.parametrize(("metadata", "sent"), [(b"\xe4", b"\xe5"), (b"\xe4", b"\xc3\xa4")])
+def test_other_bytes_than_those_that_were_signed_are_refused(metadata: bytes, sent: bytes) -> None:
+    assert refused(signed_over(metadata, sent)).code == "SignatureDoesNotMatch"
 
 
 def test_one_changed_byte_of_what_is_signed_is_refused() -> None:
