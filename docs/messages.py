@@ -22,7 +22,8 @@ CE_PREFIXES = {"http": "ce-", "kafka": "ce_", "amqp": "cloudEvents:", "pubsub": 
 CHANNELS = {
     "http": "POST to an HTTP or HTTPS endpoint; the headers stand as HTTP headers, percent-encoded.",
     "kafka": "A topic of Kafka; the headers stand as record headers.",
-    "amqp": "An exchange of an AMQP 0.9.1 broker; the headers stand in the message's headers table.",
+    "amqp": "An exchange of an AMQP 0.9.1 broker; the headers stand in the message's headers table, and the"
+    " property message-id is the event id.",
     "pubsub": "A topic of Google Pub/Sub; the headers stand as attributes.",
 }
 MESSAGES = {
@@ -30,7 +31,15 @@ MESSAGES = {
     "cos": ("IBM COS 2.0", JSON, "CosMessage"),
     "cloudevents": ("A CloudEvent in structured mode", STRUCTURED_TYPE, "CloudEvent"),
     "testEvent": ("What a new destination gets before its rule is stored", JSON, "TestEvent"),
+    "cloudeventsTest": ("The same as a CloudEvent in structured mode", STRUCTURED_TYPE, "TestCloudEvent"),
 }
+BESIDE = {
+    "cloudeventsBinary": ("A CloudEvent in binary mode: the record alone", "Record"),
+    "cloudeventsBinaryTest": ("The test event as a CloudEvent in binary mode", "TestEvent"),
+    "s3WithAttributes": ("The S3 event message of a topic with `cloudevents=true`", "S3Message"),
+}
+"""Messages with the attributes of a CloudEvent beside the body; their names depend on the destination."""
+_SIGNED = "on HTTP, for topics with a signing secret (Standard Webhooks)"
 HEADERS = {
     "type": "object",
     "properties": {
@@ -39,8 +48,21 @@ HEADERS = {
             "description": "One change for one rule; the same on every retry and replay",
         },
         "bucketwire-key": {"type": "string", "description": "The raw key; not there in a test event"},
+        "content-type": {
+            "type": "string",
+            "description": "Of the body; on AMQP it is a property of the message, not a header",
+        },
+        "webhook-id": {"type": "string", "description": f"The event id; {_SIGNED}"},
+        "webhook-timestamp": {"type": "string", "description": f"Seconds of this attempt; {_SIGNED}"},
+        "webhook-signature": {"type": "string", "description": f"One for each secret; {_SIGNED}"},
     },
     "required": ["bucketwire-event-id"],
+}
+COS_KEY = {
+    "anyOf": [
+        {"$ref": COMPONENTS + "CosKey"},
+        {"type": "string", "description": "The raw key, for topics with `ordering=key`"},
+    ]
 }
 TEST_EVENT = {
     "title": "TestEvent",
@@ -69,7 +91,7 @@ def schemas() -> dict[str, Any]:
 
 def asyncapi() -> dict[str, Any]:
     """Channels by kind of destination, messages by format."""
-    names = {channel: [*MESSAGES, f"cloudeventsBinary-{channel}"] for channel in CHANNELS}
+    names = {channel: [*MESSAGES, *(f"{each}-{channel}" for each in BESIDE)] for channel in CHANNELS}
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -114,7 +136,18 @@ def _attributes(prefix: str) -> dict[str, Any]:
 
 def _components() -> dict[str, Any]:
     _, found = msgspec.json.schema_components(PAYLOADS, ref_template=COMPONENTS + "{name}")
-    return {**found, "TestEvent": TEST_EVENT, "Headers": HEADERS}
+    return {**found, "TestEvent": TEST_EVENT, "TestCloudEvent": _test_cloudevent(), "Headers": HEADERS}
+
+
+def _test_cloudevent() -> dict[str, Any]:
+    around = _attributes("")
+    data = {"datacontenttype": {"const": JSON}, "data": {"$ref": COMPONENTS + "TestEvent"}}
+    return {
+        "title": "TestCloudEvent",
+        "type": "object",
+        "properties": around["properties"] | data,
+        "required": [*around["required"], *data],
+    }
 
 
 def _channel(name: str, messages: list[str]) -> dict[str, Any]:
@@ -130,10 +163,11 @@ def _messages() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, (title, content_type, payload) in MESSAGES.items():
         found[name] = _message(name, title, content_type, payload, headers)
-    found["cos"]["bindings"] = {"kafka": {"key": {"$ref": COMPONENTS + "CosKey"}, "bindingVersion": "0.5.0"}}
+    found["cos"]["bindings"] = {"kafka": {"key": COS_KEY, "bindingVersion": "0.5.0"}}
     for channel, prefix in CE_PREFIXES.items():
-        name, title = f"cloudeventsBinary-{channel}", "A CloudEvent in binary mode: the record alone"
-        found[name] = _message(name, title, JSON, "Record", {"allOf": [headers, _attributes(prefix)]})
+        both = {"allOf": [headers, _attributes(prefix)]}
+        for each, (title, payload) in BESIDE.items():
+            found[f"{each}-{channel}"] = _message(f"{each}-{channel}", title, JSON, payload, both)
     return found
 
 

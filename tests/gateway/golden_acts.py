@@ -140,6 +140,7 @@ def put_acl(at: Place) -> None:
 
 put_and_mark = one_after_the_other(put_version, delete)
 expire_current = expire(Expiration={"Days": 1})
+hide_a_version = (put_described, enabled, put_version, suspended, delete)
 ACTS: dict[str, tuple[Act, ...]] = {
     "put": (put(b"x" * 64908),),
     "put-empty": (put(b""),),
@@ -165,6 +166,9 @@ ACTS: dict[str, tuple[Act, ...]] = {
     "suspended-delete-of-null-described": (suspended, put_described, delete),
     "suspended-delete-of-null-marker": (suspended, put(SEVEN), delete, delete),
     "suspended-delete-without-null": (enabled, put_version, suspended, delete),
+    "suspended-delete-hides-a-version": hide_a_version,
+    "suspended-delete-hides-a-version-before-image": hide_a_version,
+    "suspended-delete-of-null-marker-before-image": (suspended, put(SEVEN), delete, delete),
     "suspended-delete-version": (
         enabled,
         delete_version(lambda at: (put_version(at), suspended(at))[0]),

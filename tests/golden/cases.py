@@ -103,6 +103,15 @@ CHANGES: dict[str, ObjectChange] = {
     "suspended-delete-without-null": suspended(
         Operation.DELETE_MARKER_CREATED, new=NULL_MARKER, previous=VERSIONED
     ),
+    "suspended-delete-hides-a-version": suspended(
+        Operation.DELETE_MARKER_CREATED, new=NULL_MARKER, old=DESCRIBED, previous=VERSIONED
+    ),
+    "suspended-delete-hides-a-version-before-image": suspended(
+        Operation.DELETE_MARKER_CREATED, new=NULL_MARKER, old=DESCRIBED, previous=VERSIONED
+    ),
+    "suspended-delete-of-null-marker-before-image": suspended(
+        Operation.DELETE_MARKER_CREATED, new=NULL_MARKER, old=NULL_MARKER
+    ),
     "suspended-delete-version": suspended(Operation.DELETE, old=VERSIONED),
     "suspended-delete-the-null": suspended(Operation.DELETE, old=DESCRIBED),
     "acl-put": versioned(Operation.ACL_PUT, new=VERSIONED, old=VERSIONED),

@@ -94,7 +94,15 @@ class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         """The object that the change is about: what was put there, or what was taken away or hidden."""
         if self.new is not None and not self.new.is_marker:
             return self.new
-        return self.old or self.previous
+        return self.gone
+
+    @property
+    def gone(self) -> ObjectState | None:
+        """What a removal has hidden behind a marker, or taken away.
+
+        A marker where versioning is suspended may hide one version and take the place of another, older one.
+        """
+        return self.old or self.previous if self.new is None else self.previous or self.old
 
     @property
     def sequencer(self) -> str:

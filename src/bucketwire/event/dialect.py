@@ -28,8 +28,8 @@ class Dialect:
     """Whether the record's key is URL-encoded, or stands as it is."""
     removed_carries_state: bool
     """Whether removals tell size and eTag of what was removed."""
-    tagging_event_version: str
-    """`eventVersion` of changes of tags."""
+    later_event_version: str
+    """`eventVersion` of changes of tags and ACLs, and of the lifecycle."""
     tagging_tells_etag_alone: bool
     """Whether changes of tags tell nothing but key and eTag."""
     expiry_named_by_kind: bool
@@ -100,7 +100,7 @@ AWS = Dialect(
     time_digits=3,
     url_encoded_key=True,
     removed_carries_state=False,
-    tagging_event_version="2.3",
+    later_event_version="2.3",
     tagging_tells_etag_alone=True,
     expiry_named_by_kind=False,
     extended_record=False,
@@ -140,7 +140,7 @@ CEPH = dataclasses.replace(
     time_digits=6,
     url_encoded_key=False,
     removed_carries_state=True,
-    tagging_event_version="2.2",
+    later_event_version="2.2",
     tagging_tells_etag_alone=False,
     expiry_named_by_kind=True,
     extended_record=True,
@@ -168,6 +168,7 @@ STORJ = dataclasses.replace(
     name="storj",
     event_source="storj:s3",
     bucket_arn_prefix="arn:storj:s3:::",
+    later_event_version="2.1",
     creations_are_puts=True,
     missing_delete_transmits=False,
     max_rules=1,

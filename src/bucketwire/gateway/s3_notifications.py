@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bucketwire.errors import InvalidRequest, NotFound
+from bucketwire.event.formats.test_event import Trial, render_test_event
 from bucketwire.event.message import Message
 from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic
@@ -38,7 +39,6 @@ from bucketwire.metainfo.rule_edits import (
     with_rule,
     without_rule,
 )
-from bucketwire.metainfo.test_event import compose_test_event
 from bucketwire.metainfo.topics import may_publish
 
 _ID_BYTES = 36
@@ -175,14 +175,9 @@ def _unforeseen_reason(arn: str, error: Exception) -> str:
 
 
 def _test_event(call: Call, topic: Topic) -> Message:
-    return compose_test_event(
-        call.bucket,
-        time.time_ns(),
-        topic,
-        call.services.dialect,
-        request_id=call.request.id,
-        host_id=call.services.host_id,
-    )
+    services, region = call.services, call.services.settings.region
+    trial = Trial(call.bucket, region, time.time_ns(), call.request.id, services.host_id)
+    return render_test_event(trial, topic, services.dialect)
 
 
 def _store(call: Call, edit: Edit) -> str:

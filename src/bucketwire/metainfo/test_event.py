@@ -10,11 +10,8 @@ password.
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from hashlib import blake2b
 
 from bucketwire.errors import ConfigError
-from bucketwire.event.dialect import Dialect
-from bucketwire.event.formats.test_event import render_test_event
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.publish import open_publisher
@@ -24,21 +21,6 @@ from bucketwire.publish.connections import Connections
 LIMIT_SECONDS = 10.0
 """Within which a destination must have acknowledged the test event."""
 AT_ONCE = 64
-_ID_BYTES = 16
-
-
-def compose_test_event(
-    bucket: str, at_ns: int, topic: Topic, dialect: Dialect, *, request_id: str, host_id: str
-) -> Message:
-    """The test event of a request, for a topic."""
-    identity = f"test event\0{request_id}\0{topic.arn}"
-    return Message(
-        topic_arn=topic.arn,
-        event_id=blake2b(identity.encode(), digest_size=_ID_BYTES).hexdigest(),
-        key="",
-        body=render_test_event(bucket, at_ns, topic, dialect, request_id=request_id, host_id=host_id),
-        committed_at_ns=at_ns,
-    )
 
 
 class Trials:

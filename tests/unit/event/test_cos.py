@@ -61,6 +61,7 @@ TABLE: dict[str, tuple[str, set[str], str | None, int]] = {
     "suspended-delete-of-null": (NULL_DELETED, VERSION, "null", 7),
     "suspended-delete-of-null-described": (NULL_DELETED, VERSION | DESCRIPTION, "null", 7),
     "suspended-delete-of-null-marker": (NULL_DELETED, VERSION, "null", 0),
+    "suspended-delete-hides-a-version": (NULL_DELETED, VERSION | DESCRIPTION, "null", 7),
 }
 
 MULTI_DELETE = [

@@ -8,7 +8,7 @@ from bucketwire.errors import ConfigError, InvalidRequest
 from bucketwire.event.arn import TopicArn, parse_topic_arn, valid_topic_name
 from bucketwire.event.dialect import dialect_named
 from bucketwire.event.name import EVENT_NAMES, Operation, pattern_accepts
-from bucketwire.event.rule import matching, transmit
+from bucketwire.event.rule import Filter, Part, matching, transmit
 from factories import change, rule
 from golden.cases import CHANGES
 
@@ -98,3 +98,10 @@ def test_topic_names_are_letters_digits_hyphen_and_underscore() -> None:
 def test_an_unknown_dialect_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(ConfigError, match="aws, ceph, storj"):
         dialect_named("minio")
+
+
+def test_a_marker_is_filtered_by_the_object_that_it_hides() -> None:
+    """Not by the older null version that it takes the place of."""
+    marker = CHANGES["suspended-delete-hides-a-version"]
+    assert Filter("x-amz-meta-color", "red", Part.METADATA).accepts(marker)
+    assert not Filter("x-amz-meta-mandm", "green", Part.METADATA).accepts(marker)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from docs import messages
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import Draft7Validator, Draft202012Validator, ValidationError
 
 from bucketwire.event.dialect import DIALECTS
-from bucketwire.event.formats.test_event import render_test_event
+from bucketwire.event.formats.test_event import Trial, render_test_event
 from factories import topic
 from golden.cases import CHANGES, FORMATS, path
 
@@ -23,6 +23,11 @@ def validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(SCHEMAS[f"{name}.schema.json"])
 
 
+def component(name: str) -> Any:
+    """As AsyncAPI's tools read it: schemas there are of Draft 7, where nothing else is said."""
+    return Draft7Validator({"$ref": f"#/components/schemas/{name}"} | ASYNCAPI)
+
+
 def expected(form: str) -> list[Draft202012Validator]:
     """What each line of a golden file must be."""
     match form:
@@ -31,8 +36,7 @@ def expected(form: str) -> list[Draft202012Validator]:
         case "cloudevents":
             return [validator("cloudevents")] * len(DIALECTS)
         case "binary":
-            record = Draft202012Validator({"$ref": "#/components/schemas/Record"} | ASYNCAPI)
-            return [validator("cloudevents-attributes"), record] * len(DIALECTS)
+            return [validator("cloudevents-attributes"), component("Record")] * len(DIALECTS)
         case _:
             return [validator("s3")]
 
@@ -47,12 +51,36 @@ def test_every_golden_file_is_what_its_schema_says(form: str) -> None:
             schema.validate(json.loads(line))
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_golden_file_is_what_the_asyncapi_document_says(form: str) -> None:
+    named = {
+        "cos": ["CosKey", "CosMessage", "CosMessage"],
+        "cloudevents": ["CloudEvent"] * len(DIALECTS),
+        "binary": [None, "Record"] * len(DIALECTS),
+    }.get(form, ["S3Message"])
+    for case in CHANGES:
+        for name, line in zip(named, path(case, form).read_bytes().splitlines(), strict=True):
+            if name is not None:
+                component(name).validate(json.loads(line))
+
+
+@pytest.mark.parametrize("name", ASYNCAPI["components"]["schemas"])
+def test_schemas_of_the_asyncapi_document_are_of_draft_7(name: str) -> None:
+    schema = ASYNCAPI["components"]["schemas"][name]
+    Draft7Validator.check_schema(schema)
+    assert "prefixItems" not in json.dumps(schema)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.parametrize("records", ["true", "false"])
 def test_a_test_event_is_what_its_schema_says(dialect: Any, records: str) -> None:
     asks = topic(**{"test-event-records": records})
-    body = render_test_event("media", 1, asks, dialect, request_id="request", host_id="host")
-    validator("test-event").validate(json.loads(body))
+    trial = Trial("media", "us-east-1", 1, "request", "host")
+    validator("test-event").validate(json.loads(render_test_event(trial, asks, dialect).body))
+    structured = render_test_event(trial, topic(format="cloudevents"), dialect)
+    component("TestCloudEvent").validate(json.loads(structured.body))
+    beside = render_test_event(trial, topic(cloudevents="true"), dialect).cloudevent
+    validator("cloudevents-attributes").validate(beside)
 
 
 @pytest.mark.parametrize(

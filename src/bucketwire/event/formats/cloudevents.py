@@ -16,7 +16,7 @@ from bucketwire.event.formats.stamp import EventId, Time
 from bucketwire.event.topic import Topic
 
 STRUCTURED_TYPE = "application/cloudevents+json; charset=utf-8"
-_JSON: Literal["application/json"] = "application/json"
+JSON: Literal["application/json"] = "application/json"
 TYPE_PREFIX = "com.amazonaws.s3."
 _NONCHARACTERS = "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
 _FORBIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]")
@@ -43,7 +43,7 @@ def render_cloudevent(
 ) -> tuple[bytes, str, dict[str, str]]:
     """The body, its content type, and what goes beside it, in the topic's mode."""
     if topic.attributes.get("cloudevents-mode") == "binary":
-        return _encode(record), _JSON, binary_attributes(record, event_id, key)
+        return _encode(record), JSON, binary_attributes(record, event_id, key)
     return _structured(record, event_id, key), STRUCTURED_TYPE, {}
 
 
@@ -70,7 +70,7 @@ def _structured(record: Record, event_id: str, key: str) -> bytes:
             type=TYPE_PREFIX + record.event_name,
             time=record.event_time,
             subject=key if _is_attribute(key) else UNSET,
-            datacontenttype=_JSON,
+            datacontenttype=JSON,
             data=record,
         )
     )

@@ -97,7 +97,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class S3Message(msgspec.Struct, frozen=True, gc=False):
     """The message: always one record."""
 
-    records: tuple[Record] = field(name="Records")
+    records: Annotated[list[Record], Meta(min_length=1, max_length=1)] = field(name="Records")
 
 
 _REMOVED = frozenset(
@@ -110,6 +110,8 @@ _REMOVED = frozenset(
 )
 _DESCRIBING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE, Operation.ACL_PUT})
 """Changes of what describes an object, not of its bytes."""
+_LATER = _DESCRIBING | {Operation.EXPIRATION_DELETE, Operation.EXPIRATION_DELETE_MARKER_CREATED}
+"""Events that AWS came to have later, with a version of their own."""
 _NAMES = {operation: operation.value for operation in Operation}
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/"
 _ODD_AS_A = bytes(each if each in _PLAIN else ord("A") for each in range(256))
@@ -121,14 +123,14 @@ _encode = msgspec.json.Encoder().encode
 
 def render_s3(record: Record) -> bytes:
     """The body of the message."""
-    return _encode(S3Message((record,)))
+    return _encode(S3Message([record]))
 
 
 def s3_record(change: ObjectChange, stamp: Stamp, rule: Rule, topic: Topic, dialect: Dialect) -> Record:
     """The record, which a CloudEvent carries alone."""
     origin, extended = change.origin, dialect.extended_record
     return Record(
-        dialect.tagging_event_version if change.operation in _DESCRIBING else dialect.event_version,
+        dialect.later_event_version if change.operation in _LATER else dialect.event_version,
         dialect.event_source,
         change.bucket.region,
         stamp.time,
@@ -186,8 +188,10 @@ def _removed(key: str, change: ObjectChange, sequencer: str, topic: Topic, diale
 def _last_state(
     change: ObjectChange, topic: Topic, dialect: Dialect
 ) -> tuple[int | UnsetType, str | UnsetType, _Pairs]:
-    before = change.old or change.previous
+    before = change.gone
     asked = dialect.removed_carries_state or topic.is_set("before-image")
+    if before is not None and before.is_marker and change.new is not None:
+        before = None  # a marker upon a marker hides nothing
     if asked and before is not None:
         return before.size_bytes, "" if before.is_marker else before.etag, _pairs(before)
     if dialect.removed_carries_state:

@@ -1,33 +1,70 @@
 """The test event: what a new destination gets before the rules that name it are stored.
 
 It has no `Records`, as in S3, unless the topic asks for an empty list of them: consumers that look for
-records without looking whether there are any then find none.
+records without looking whether there are any then find none. Where the messages of a topic are CloudEvents,
+or have their attributes beside them, so is or has the test event.
 """
 
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from bucketwire.event.dialect import Dialect
-from bucketwire.event.formats.stamp import event_time
+from bucketwire.event.formats.cloudevents import JSON, STRUCTURED_TYPE, TYPE_PREFIX
+from bucketwire.event.formats.stamp import event_time, moment_half
+from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 
 RECORDS_ATTRIBUTE = "test-event-records"
 _encode = msgspec.json.Encoder().encode
 
 
-def render_test_event(
-    bucket: str, at_ns: int, topic: Topic, dialect: Dialect, *, request_id: str, host_id: str
-) -> bytes:
-    """The body of the message."""
+class Trial(msgspec.Struct, frozen=True):
+    """Of what the test event tells."""
+
+    bucket: str
+    region: str
+    at_ns: int
+    request_id: str
+    host_id: str
+
+
+def render_test_event(trial: Trial, topic: Topic, dialect: Dialect) -> Message:
+    """The message for the topic."""
+    event, event_id = _test_event(trial, topic, dialect), _event_id(trial, topic)
+    attributes = {
+        "specversion": "1.0",
+        "id": event_id,
+        "source": f"{dialect.event_source}.{trial.region}.{trial.bucket}",
+        "type": f"{TYPE_PREFIX}TestEvent",
+        "time": event["Time"],
+    }
+    content_type: str = JSON
+    beside: dict[str, str] = {}
+    if topic.format == "cloudevents" and topic.attributes.get("cloudevents-mode") != "binary":
+        event = {**attributes, "datacontenttype": JSON, "data": event}
+        content_type = STRUCTURED_TYPE
+    elif topic.format == "cloudevents" or (topic.format != "cos" and topic.is_set("cloudevents")):
+        beside = attributes
+    return Message(topic.arn, event_id, "", _encode(event), content_type, trial.at_ns, cloudevent=beside)
+
+
+def _event_id(trial: Trial, topic: Topic) -> str:
+    """Begins with the time, as all event ids do."""
+    request_half = blake2b(f"test event\0{trial.request_id}\0{topic.arn}".encode(), digest_size=8)
+    return moment_half(trial.at_ns) + request_half.hexdigest()
+
+
+def _test_event(trial: Trial, topic: Topic, dialect: Dialect) -> dict[str, Any]:
     event: dict[str, Any] = {
         "Service": dialect.test_event_service,
         "Event": "s3:TestEvent",
-        "Time": event_time(at_ns, dialect.time_digits),
-        "Bucket": bucket,
+        "Time": event_time(trial.at_ns, dialect.time_digits),
+        "Bucket": trial.bucket,
     }
     if dialect.test_event_tells_request:
-        event |= {"RequestId": request_id, "HostId": host_id}
+        event |= {"RequestId": trial.request_id, "HostId": trial.host_id}
     if topic.is_set(RECORDS_ATTRIBUTE):
         event["Records"] = []
-    return _encode(event)
+    return event
