@@ -5,6 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import pytest
+
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Letters, Settlement, TopicHealth
@@ -45,13 +47,36 @@ def test_parking_twice_keeps_one(metabase: Metabase) -> None:
     assert waiting(metabase) == ["a", "b", "c"]
 
 
-def test_what_is_withdrawn_is_parked_no_more(metabase: Metabase) -> None:
+def withdraw(metabase: Metabase, *event_ids: str, arn: str = TOPIC_ARN) -> None:
+    """As after an answer that came late."""
+    metabase.queue.settle(Settlement(delivered=[*metabase.queue.find(arn, event_ids).values()]))
+
+
+def test_parked_messages_are_found_by_their_event_ids(metabase: Metabase) -> None:
     park(metabase, "a", "b", "c")
     park(metabase, "a", arn=OTHER_ARN)
-    metabase.queue.withdraw(TOPIC_ARN, ["a", "c", "never-parked"])
-    metabase.queue.withdraw(TOPIC_ARN, [])
+    found = metabase.queue.find(TOPIC_ARN, ["a", "c", "never-parked"])
+    assert found.keys() == {"a", "c"}
+    assert metabase.queue.find(TOPIC_ARN, []) == {}
+    metabase.queue.settle(Settlement(delivered=[*found.values()]))
     assert waiting(metabase) == ["b"]
     assert waiting(metabase, OTHER_ARN) == ["a"]
+
+
+@pytest.mark.parametrize("now", [None, TopicHealth(TOPIC_ARN, 3, 50, "HTTP 503")], ids=["healthy", "failing"])
+@pytest.mark.parametrize(
+    "seen", [TopicHealth(TOPIC_ARN), TopicHealth(TOPIC_ARN, 1, 50), TopicHealth(TOPIC_ARN, 1, 7)]
+)
+def test_a_failure_is_told_of_a_topic_that_is_as_it_was_seen(
+    metabase: Metabase, now: TopicHealth | None, seen: TopicHealth
+) -> None:
+    """Another may have claimed it, or told of it."""
+    if now is not None:
+        metabase.queue.report(now)
+    before, told = metabase.queue.unhealthy(), TopicHealth(TOPIC_ARN, 2, 90, "no answer")
+    as_seen = seen.retry_at_ns == (now.retry_at_ns if now else 0)
+    assert metabase.queue.report(told, seen=seen) is as_seen
+    assert metabase.queue.unhealthy() == ({TOPIC_ARN: told} if as_seen else before)
 
 
 def test_only_what_is_due_is_taken_and_taking_takes_nothing_away(metabase: Metabase) -> None:
@@ -331,7 +356,7 @@ def test_a_topic_has_something_parked_or_not_whenever_it_is_due(metabase: Metaba
     park(metabase, "a", due_at_ns=10**18)
     assert metabase.queue.has_parked(TOPIC_ARN)
     assert not metabase.queue.has_parked(OTHER_ARN)
-    metabase.queue.withdraw(TOPIC_ARN, ["a"])
+    withdraw(metabase, "a")
     assert not metabase.queue.has_parked(TOPIC_ARN)
 
 
@@ -343,7 +368,7 @@ def test_the_bytes_that_wait_are_kept_as_messages_come_and_go(metabase: Metabase
     assert metabase.queue.backlogs() == {TOPIC_ARN: 8, OTHER_ARN: 2}
     first, second, *_ = metabase.queue.take(TOPIC_ARN, 100, 10)
     metabase.queue.settle(Settlement(delivered=[first.id], buried=[(second.id, "gone")]))
-    metabase.queue.withdraw(OTHER_ARN, ["e"])
+    withdraw(metabase, "e", arn=OTHER_ARN)
     assert metabase.queue.backlogs() == {TOPIC_ARN: 4}
     later = time.time_ns() + 10**12
     metabase.queue.expire(TOPIC_ARN, parked_before_ns=later, more_attempts_than=None, limit=10)
@@ -356,7 +381,7 @@ def test_the_bytes_that_wait_are_right_when_many_park_and_settle_at_once(metabas
     def come_and_go(worker: int) -> None:
         for turn in range(10):
             park(metabase, f"{worker}-{turn}-stays", f"{worker}-{turn}-goes")
-            metabase.queue.withdraw(TOPIC_ARN, [f"{worker}-{turn}-goes"])
+            withdraw(metabase, f"{worker}-{turn}-goes")
             metabase.queue.backlogs()
 
     with ThreadPoolExecutor(6) as workers:

@@ -417,8 +417,12 @@ class Queue(Protocol):
         """The topics with failures, by ARN: new messages for them are parked behind the others."""
         ...
 
-    def report(self, health: TopicHealth) -> None:
-        """Set what is known of a topic; 0 failures means healthy."""
+    def report(self, health: TopicHealth, seen: TopicHealth | None = None) -> bool:
+        """Set what is known of a topic; 0 failures means healthy. Whether that was done.
+
+        A failure of a topic is not told where the topic is no more as it was `seen`, that is healthy, or with
+        that `retry_at_ns`: somebody has claimed it meanwhile, or told of it, and knows better.
+        """
         ...
 
     def claim(self, topics: Sequence[TopicHealth], until_ns: int) -> set[str]:
@@ -444,8 +448,8 @@ class Queue(Protocol):
         """Write what became of messages that were taken. Calling it twice is harmless."""
         ...
 
-    def withdraw(self, topic_arn: str, event_ids: Sequence[str]) -> None:
-        """These messages need no further attempt: they are parked no more. Unknown ones are passed over."""
+    def find(self, topic_arn: str, event_ids: Sequence[str]) -> dict[str, int]:
+        """The ids of parked messages, by event id, for those of these that are parked."""
         ...
 
     def expire(

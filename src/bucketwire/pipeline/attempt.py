@@ -2,13 +2,13 @@
 
     answered in time    the batch writes down what became of the messages
     late                they are parked and the topic is left alone, so that the batch can end; the call goes
-                        on, and what it delivers after all is taken out of the queue again
+                        on, and what has come of it in the end is written down in the queue
 
 So a destination that is slow for a moment holds up nobody, and does not get its messages twice.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 
 from bucketwire.errors import Unavailable
@@ -16,7 +16,7 @@ from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.metrics import count_messages
-from bucketwire.pipeline.outcomes import log, sort_outcomes
+from bucketwire.pipeline.outcomes import log, settlement, sort_outcomes
 from bucketwire.pipeline.pace import slow_health
 from bucketwire.pipeline.publishing import Publish
 from bucketwire.pipeline.worker import MOST_LATE, Worker
@@ -24,7 +24,7 @@ from bucketwire.publish.backoff import RetryPolicy, policy_of
 from bucketwire.publish.base import Outcome, Retry
 
 LONGEST_WAIT_SECONDS = 3_600.0
-CLAIM_SECONDS = 0.5
+CLAIM_SECONDS = 1.0
 """For so much longer than a call may take, nobody else tries the topic."""
 
 
@@ -53,17 +53,16 @@ class Attempt:
         if self._call.cancel():  # it had not even begun, which is no fault of the topic
             self._queue.park(self._messages, due_at_ns=0, attempts=0, reason=reason)
             return
-        self._queue.report(TopicHealth(self._topic.arn, 1, self._claimed_ns, reason))
+        self._queue.report(self._claimed(reason), seen=TopicHealth(self._topic.arn))
         # Others may tell of the topic meanwhile. Where order matters nobody else is there, and a later time
         # would put these messages behind those that follow.
         due_at_ns = 0 if self._topic.ordered else self._claimed_ns
-        self._queue.park(self._messages, due_at_ns=due_at_ns, attempts=1, reason=reason)
+        self._queue.park(self._messages, due_at_ns=due_at_ns, attempts=0, reason=reason)
         self._worker.late.add(self._call)
         self._call.add_done_callback(self._settle)
 
-    @property
-    def _policy(self) -> RetryPolicy:
-        return policy_of(self._topic, self._worker.retry_policy)
+    def _claimed(self, reason: str = "") -> TopicHealth:
+        return TopicHealth(self._topic.arn, 1, self._claimed_ns, reason)
 
     def _settle(self, call: Future[list[Outcome]]) -> None:
         try:
@@ -74,20 +73,29 @@ class Attempt:
             self._worker.late.discard(call)
 
     def _write_down(self, outcomes: list[Outcome]) -> None:
+        topic, spent_seconds = self._topic, time.monotonic() - self._began
+        policy = policy_of(topic, self._worker.retry_policy)
         found = sort_outcomes(self._messages, outcomes, time.time_ns())
-        settled = list(found.delivered)
-        for reason, messages in found.rejected.items():
-            self._queue.bury(messages, reason)
-            settled += messages
-        self._queue.withdraw(self._topic.arn, [message.event_id for message in settled])
+        failed = found.failure(ordered=topic.ordered)
         self._worker.receipts.note(found.delivered)
-        count_messages("delivered", len(found.delivered))
-        failed = found.failure(ordered=self._topic.ordered)
-        self._queue.report(
-            slow_health(self._topic.arn)
-            if failed is None
-            else first_failure(self._topic, failed, self._policy, time.monotonic() - self._began)
+        # When to try again is for the topic's health to say, where the destination is down or order matters.
+        by_health = failed is not None or topic.ordered
+        tried = self._still_parked(outcomes)
+        self._queue.settle(
+            settlement(tried, lambda attempts, retry: 0 if by_health else due_ns(policy, attempts, retry))
         )
+        count_messages("delivered", len(found.delivered))
+        health = (
+            slow_health(topic.arn) if failed is None else first_failure(topic, failed, policy, spent_seconds)
+        )
+        self._queue.report(health, seen=self._claimed())
+
+    def _still_parked(self, outcomes: list[Outcome]) -> Iterator[tuple[int, int, Outcome]]:
+        """What is not there any more has expired meanwhile, or was taken up by another."""
+        ids = self._queue.find(self._topic.arn, [message.event_id for message in self._messages])
+        for message, outcome in zip(self._messages, outcomes, strict=True):
+            if (number := ids.get(message.event_id)) is not None:
+                yield number, 0, outcome
 
 
 def first_failure(

@@ -179,7 +179,7 @@ class SliceDelivery:
         self._write_down(topic, found, policy, failed=failed is not None)
         if failed is not None:
             log.warning("topic_failed", topic=topic.arn, failures=1, reason=failed.reason)
-            self._queue.report(first_failure(topic, failed, policy))
+            self._queue.report(first_failure(topic, failed, policy), seen=TopicHealth(topic.arn))
         return found.tally(), failed is None and not self._falls_behind(topic, slow=slow)
 
     def _falls_behind(self, topic: Topic, *, slow: bool) -> bool:
@@ -191,7 +191,7 @@ class SliceDelivery:
             self._worker.slow_calls[topic.arn] = before + 1
             return False
         log.warning("topic_slow", topic=topic.arn)
-        self._queue.report(slow_health(topic.arn, time.time_ns()))
+        self._queue.report(slow_health(topic.arn, time.time_ns()), seen=TopicHealth(topic.arn))
         return True
 
     def _is_slow(self, seconds: float, delivered: int) -> bool:

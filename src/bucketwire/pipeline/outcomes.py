@@ -1,11 +1,12 @@
 """What became of messages, counted: for a log line, for the metrics, for Spark."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bucketwire.event.message import Message
 from bucketwire.log import get_logger
+from bucketwire.metabase.values import Settlement
 from bucketwire.metrics import count_messages, observe_deliveries
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 
@@ -80,6 +81,22 @@ def sort_outcomes(messages: Sequence[Message], outcomes: Sequence[Outcome], now_
                 found.rejected[reason].append(message)
                 log_burial(message, reason)
     observe_deliveries((message.committed_at_ns for message in found.delivered), now_ns)
+    return found
+
+
+def settlement(
+    tried: Iterable[tuple[int, int, Outcome]], due_at_ns: Callable[[int, Retry], int]
+) -> Settlement:
+    """Of parked messages, by id, with their attempts before this one; when to try those again that failed."""
+    found = Settlement([], [], [])
+    for number, attempts, outcome in tried:
+        match outcome:
+            case Delivered():
+                found.delivered.append(number)
+            case Retry():
+                found.retried.append((number, due_at_ns(attempts + 1, outcome), outcome.reason))
+            case Rejected(reason):
+                found.buried.append((number, reason))
     return found
 
 

@@ -46,6 +46,11 @@ def slow_health(topic_arn: str, slow_at_ns: int = 0) -> TopicHealth:
     return TopicHealth(topic_arn, 1, slow_at_ns, _SLOW)
 
 
+def answers(health: TopicHealth) -> bool:
+    """Whether the topic took its last messages, however slowly: a failure would have a reason."""
+    return health.reason in {"", _SLOW}
+
+
 def slow_at_ns(health: TopicHealth) -> int:
     """When the topic was slow, as its health says; 0 if it does not."""
     return min(health.retry_at_ns, time.time_ns()) if health.reason == _SLOW else 0

@@ -5,7 +5,8 @@
 Nothing is taken from the queue before its outcome is settled, so a crash repeats and never loses. An
 unhealthy topic is probed with one message; when that gets through, the rest follows. A topic that hangs
 holds up nobody else, and one that is slow gets its messages from here only, until it is quick again. The
-number that goes out at once grows as long as all get through and falls to what did.
+number that goes out at once grows as long as all get through, in half of the time they have, and falls to
+what did; of a topic that answers it is kept for the next drain, so that a slow one gets many at once too.
 """
 
 import random
@@ -24,12 +25,12 @@ from bucketwire.errors import Unavailable
 from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Parked, Settlement, TopicHealth
+from bucketwire.metabase.values import Parked, TopicHealth
 from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.attempt import due_ns
 from bucketwire.pipeline.deliver import Batches, summary
-from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, sort_outcomes
-from bucketwire.pipeline.pace import Wait, is_quick_again, slow_at_ns, slow_health
+from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, settlement, sort_outcomes
+from bucketwire.pipeline.pace import Wait, answers, is_quick_again, slow_at_ns, slow_health
 from bucketwire.pipeline.patience import patiently, pause_after
 from bucketwire.pipeline.publishing import Publish, always, publishing
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options
@@ -37,7 +38,7 @@ from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.turn import Turn
 from bucketwire.pipeline.worker import DRAIN_THREADS, Worker, open_worker
 from bucketwire.publish.backoff import is_critical, policy_of
-from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+from bucketwire.publish.base import Rejected, Retry
 
 WAIT_SECONDS = 0.5
 TICK_SECONDS = 0.05
@@ -233,6 +234,9 @@ class TopicDrain:
         """When an answer last came slowly; 0 is never."""
         self._spent_seconds = 0.0
         """How long the last call took."""
+        learnt = worker.limits.pop(self._arn, 1 if self._failures else FIRST_MESSAGES)
+        self._first_limit = learnt if answers(health) else 1
+        """How many messages go out at first: one, to see whether they get through, where the last did not."""
         self._tally = Tally()
 
     def run(self) -> Tally:
@@ -245,7 +249,7 @@ class TopicDrain:
 
     def _drain(self) -> None:
         ends = time.monotonic() + TIME_SLICE_SECONDS
-        limit = 1 if self._failures else FIRST_MESSAGES
+        limit = self._first_limit
         while self._expire():
             self._claims.check(self._arn)
         while parked := self._queue.take(self._arn, time.time_ns(), limit):
@@ -257,12 +261,19 @@ class TopicDrain:
                 while self._expire():  # no claim is needed for this: nothing is published any more
                     continue
                 break
-            limit = min(2 * limit, MOST_MESSAGES) if not found.parked else max(1, found.delivered)
+            limit = self._next_limit(limit, found)
             if time.monotonic() > ends:
-                self._report_answers(failures=1)
+                self._report_answers(failures=1, limit=limit)
                 break
         else:
-            self._report_answers(failures=0)
+            self._report_answers(failures=0, limit=limit)
+
+    def _next_limit(self, limit: int, found: Tally) -> int:
+        if found.parked:
+            return max(1, found.delivered)
+        # With more than that, some might not be answered in time, and be sent again.
+        is_quick = self._spent_seconds <= self._worker.settings.retry_deadline_seconds / 2
+        return min(2 * limit, MOST_MESSAGES) if is_quick else limit
 
     def _count(self) -> None:
         tally = self._tally
@@ -281,7 +292,10 @@ class TopicDrain:
         if waiting.is_slow(len(messages), self._worker.settings.deadline_seconds):
             self._slow_at_ns = time.time_ns()
         found = sort_outcomes(messages, outcomes, time.time_ns())
-        self._queue.settle(self._settlement(parked, outcomes))
+        tried = zip(parked, outcomes, strict=True)
+        self._queue.settle(
+            settlement(((each.id, each.attempts, outcome) for each, outcome in tried), self._message_due_ns)
+        )
         if found.delivered:
             self._failures = 0  # what fails from here on is a new outage
         failed = found.failure(ordered=self._ordered)
@@ -320,29 +334,21 @@ class TopicDrain:
             log_burial(message, "time_to_live or max_retries")
         return len(expired) == MOST_MESSAGES
 
-    def _settlement(self, parked: Sequence[Parked], outcomes: Sequence[Outcome]) -> Settlement:
-        settlement = Settlement([], [], [])
-        for each, outcome in zip(parked, outcomes, strict=True):
-            match outcome:
-                case Delivered():
-                    settlement.delivered.append(each.id)
-                case Retry():
-                    due_ns = 0 if self._ordered else self._due_ns(each.attempts + 1, outcome)
-                    settlement.retried.append((each.id, due_ns, outcome.reason))
-                case Rejected(reason):
-                    settlement.buried.append((each.id, reason))
-        return settlement
+    def _message_due_ns(self, attempts: int, retry: Retry) -> int:
+        return 0 if self._ordered else self._due_ns(attempts, retry)
 
     def _due_ns(self, attempts: int, retry: Retry) -> int:
         luck = random.random()  # noqa: S311 - it guards nothing
         return due_ns(self._policy, attempts, retry, luck, self._spent_seconds)
 
-    def _report_answers(self, *, failures: int) -> None:
+    def _report_answers(self, *, failures: int, limit: int) -> None:
         """It takes messages. One that was slow lately stays here: a batch would wait for it, or in vain."""
-        if is_quick_again(self._slow_at_ns):
-            self._claims.give_up(TopicHealth(self._arn, failures))
-        else:
-            self._claims.give_up(slow_health(self._arn, self._slow_at_ns))
+        is_slow = not is_quick_again(self._slow_at_ns)
+        if is_slow or failures:
+            self._worker.limits[self._arn] = limit
+        self._claims.give_up(
+            slow_health(self._arn, self._slow_at_ns) if is_slow else TopicHealth(self._arn, failures)
+        )
 
     def _publishing(self) -> Publish:
         """How to publish: a deleted topic still gets what was meant for it, an unknown one nothing."""

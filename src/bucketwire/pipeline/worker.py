@@ -57,6 +57,8 @@ class Worker:
     """Calls that no batch waits for any more: their publishers must stay open."""
     slow_calls: dict[str, int] = field(default_factory=dict)
     """How many calls in a row were slow, of topics whose last one was."""
+    limits: dict[str, int] = field(default_factory=dict)
+    """How many messages of a topic went out at once, of topics that answer and have more to come."""
     drains: dict[Future[Any], str] = field(default_factory=dict)
     """Those under way with their topics, also of earlier tasks: their publishers must stay open."""
 

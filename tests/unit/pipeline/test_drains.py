@@ -17,16 +17,17 @@ from bucketwire.config import PipelineSettings
 from bucketwire.errors import Conflict, Unavailable
 from bucketwire.event.message import Message
 from bucketwire.metabase.base import Metabase
-from bucketwire.metabase.values import Settlement, TopicHealth
+from bucketwire.metabase.values import Letters, Settlement, TopicHealth
 from bucketwire.pipeline import claims, redeliver
 from bucketwire.pipeline.attempt import CLAIM_SECONDS, Attempt
 from bucketwire.pipeline.claims import Claims
 from bucketwire.pipeline.deliver import SliceDelivery
 from bucketwire.pipeline.outcomes import Tally
+from bucketwire.pipeline.pace import slow_health
 from bucketwire.pipeline.redeliver import TopicDrain, redeliver_topics
 from bucketwire.pipeline.worker import Worker, make_worker
 from bucketwire.publish.backoff import SHORTEST_SECONDS, SPREAD
-from bucketwire.publish.base import Delivered, Outcome, Retry
+from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.publishers import Publishers
 from clock import Clock
@@ -327,23 +328,148 @@ def test_a_pause_begins_with_the_attempt_that_has_failed(
     assert pause_seconds < pause <= pause_seconds + 8 * SPREAD, "and a little by chance"
 
 
-def test_a_call_that_hangs_to_its_end_is_followed_by_the_next_at_once(
+@dataclass
+class LateCall:
+    """A call that the batch did not wait for."""
+
+    worker: Worker
+    destination: Destination
+    clock: Clock
+    arn: str
+
+    def end(self, seconds: float, *outcomes: Outcome, before: Callable[[], object] = lambda: None) -> None:
+        """It ends after so long, with these outcomes of two messages; `before` that, something happens."""
+        hangs = Event()
+        self.destination.act, self.destination.outcomes = hangs.wait, list(outcomes)
+        messages = [message(each, self.arn) for each in ("late", "later")]
+        attempt = Attempt(self.worker, topic(), self.destination.publish, messages)
+        assert attempt.outcomes(0.01) is None
+        attempt.let_go("no answer within 0.25 s")
+        self.clock.pass_by(seconds)
+        before()
+        hangs.set()
+        self.worker.attempts.shutdown()
+
+    def pause_seconds(self) -> float:
+        health = self.worker.metabase.queue.unhealthy()[self.arn]
+        return health.retry_at_ns / 1e9 - self.clock.now
+
+
+@pytest.fixture
+def late_call(worker: Worker, metabase: Metabase, destination: Destination, clock: Clock) -> LateCall:
+    return LateCall(worker, destination, clock, park(metabase, "videos"))
+
+
+@pytest.mark.parametrize(("seconds", "pause_seconds"), [(0.6, 0.4), (CALL_SECONDS, SHORTEST_SECONDS)])
+def test_a_call_that_fails_late_is_followed_by_the_next_as_if_it_had_failed_in_time(
+    metabase: Metabase, late_call: LateCall, clock: Clock, seconds: float, pause_seconds: float
+) -> None:
+    late_call.end(seconds, Retry("HTTP 500"), Retry("HTTP 500"))
+    assert late_call.pause_seconds() == pytest.approx(pause_seconds)
+    assert metabase.queue.due_topics(clock.time_ns()) == []
+    clock.pass_by(pause_seconds + 0.001)
+    assert metabase.queue.due_topics(clock.time_ns()) == [late_call.arn]
+    tried = metabase.queue.take(late_call.arn, clock.time_ns(), 10)
+    assert [(each.reason, each.attempts) for each in tried] == [("HTTP 500", 1)] * 2
+
+
+def test_of_a_late_call_each_message_is_settled_by_its_own_outcome(
+    metabase: Metabase, late_call: LateCall, clock: Clock
+) -> None:
+    late_call.end(2, Delivered(), Rejected("HTTP 410"))
+    assert waiting(metabase, late_call.arn) == 0
+    (letter,) = metabase.queue.letters(Letters(), 10)
+    assert (letter.message.event_id, letter.reason) == ("later", "HTTP 410")
+    assert metabase.queue.unhealthy()[late_call.arn].reason == "answers slowly"
+    assert metabase.queue.due_topics(clock.time_ns()) == []
+
+
+def test_of_a_late_call_that_gets_some_through_the_others_follow_by_the_ladder(
+    metabase: Metabase, late_call: LateCall, clock: Clock
+) -> None:
+    late_call.end(2, Delivered(), Retry("HTTP 500"))
+    (left,) = metabase.queue.pending(late_call.arn, after=0, limit=10)
+    assert left.due_at_ns - clock.time_ns() == pytest.approx(1e9)
+
+
+@pytest.mark.parametrize("outcome", [Delivered(), Retry("no answer")])
+def test_who_comes_back_from_a_late_call_leaves_the_topic_to_who_has_it_by_then(
+    worker: Worker, metabase: Metabase, late_call: LateCall, outcome: Outcome
+) -> None:
+    other = Claims(metabase.queue, CALL_SECONDS)
+
+    def claim() -> None:
+        assert other.take([metabase.queue.unhealthy()[late_call.arn]])
+
+    late_call.end(CALL_SECONDS + CLAIM_SECONDS + 0.1, outcome, outcome, before=claim)
+    claimed = metabase.queue.unhealthy()[late_call.arn]
+    assert late_call.pause_seconds() == pytest.approx(claims.SECONDS)
+    assert worker.claims.take([claimed]) == []
+
+
+def test_a_batch_leaves_a_topic_to_the_drain_that_has_it_in_hand(
+    worker: Worker, metabase: Metabase, destination: Destination
+) -> None:
+    """It was healthy when the batch began."""
+    arn = park(metabase, "videos", "one")
+    made = topic(name="videos")
+    drain = Claims(metabase.queue, CALL_SECONDS)
+    destination.act = lambda: drain.take([TopicHealth(arn)])
+    destination.outcomes = [Retry("HTTP 503")]
+    delivery = SliceDelivery(worker)
+    delivery._try(made, destination.publish, [message("two", arn)])
+    (claimed,) = metabase.queue.unhealthy().values()
+    assert (claimed.failures, claimed.reason) == (1, "")
+    drain.check(arn)
+    drain.keep()
+    drain.check(arn)
+
+
+def test_a_slow_topic_gets_more_at_once_from_drain_to_drain(
     worker: Worker, metabase: Metabase, destination: Destination, clock: Clock
 ) -> None:
-    arn = park(metabase, "videos")
-    hangs = Event()
-    destination.act, destination.outcomes = hangs.wait, [Retry("no answer")]
-    attempt = Attempt(worker, topic(), destination.publish, [message("late", arn)])
-    assert attempt.outcomes(0.01) is None
-    attempt.let_go("no answer within 0.25 s")
-    clock.pass_by(CALL_SECONDS)
-    hangs.set()
-    worker.attempts.shutdown()
-    retry_at_ns = metabase.queue.unhealthy()[arn].retry_at_ns
-    assert retry_at_ns - clock.time_ns() == pytest.approx(SHORTEST_SECONDS * 1e9)
-    assert metabase.queue.due_topics(clock.time_ns()) == []
-    clock.pass_by(CLAIM_SECONDS)
-    assert metabase.queue.due_topics(clock.time_ns()) == [arn]
+    arn = park(metabase, "videos", *map(str, range(200)))
+    metabase.queue.report(slow_health(arn, clock.time_ns()))
+    worker.router.refresh()
+    destination.act = partial(clock.pass_by, redeliver.TIME_SLICE_SECONDS + 0.2)
+    while waiting(metabase, arn):
+        health = metabase.queue.unhealthy()[arn]
+        assert worker.claims.take([health])
+        TopicDrain(worker, health).run()
+    assert [len(call) for call in destination.calls] == [1, 2, 4, 8, 16, 32, 64, 73]
+
+
+def test_no_more_go_out_at_once_than_are_answered_in_half_the_time(
+    worker: Worker, metabase: Metabase, destination: Destination, clock: Clock
+) -> None:
+    """With twice as many, the last of them might not be answered in time, and come twice."""
+    arn = park(metabase, "videos", *map(str, range(100)))
+    worker.router.refresh()
+
+    def answer_each() -> None:
+        for _ in destination.calls[-1]:
+            clock.pass_by(1 / 8)
+            worker.claims.keep()
+
+    destination.act = answer_each
+    while waiting(metabase, arn):
+        health = metabase.queue.unhealthy().get(arn, slow_health(arn, clock.time_ns()))
+        metabase.queue.report(health)
+        assert worker.claims.take([health])
+        TopicDrain(worker, health).run()
+    longest = max(map(len, destination.calls)) / 8
+    assert worker.settings.retry_deadline_seconds / 2 < longest < worker.settings.retry_deadline_seconds
+
+
+def test_a_topic_that_has_failed_is_probed_with_one_message_whatever_it_took_before(
+    worker: Worker, metabase: Metabase, destination: Destination, in_hand: Topic
+) -> None:
+    park(metabase, "videos", "more", "and more", time_to_live="60")
+    worker.limits[in_hand.arn] = 100
+    destination.outcomes = [Retry("HTTP 503")]
+    in_hand.drain().run()
+    assert [len(call) for call in destination.calls] == [1]
+    assert in_hand.arn not in worker.limits
 
 
 def held_back(expire: Callable[..., list[Message]], until: Destination) -> Callable[..., list[Message]]:

@@ -38,12 +38,20 @@ INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
 SELECT topic_arn, event_id, %s, %s, message FROM parked WHERE id = %s
 ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
-_WITHDRAW = "DELETE FROM parked WHERE topic_arn = %s AND event_id = ANY(%s::text[])"
+_FIND = "SELECT event_id, id FROM parked WHERE topic_arn = %s AND event_id = ANY(%s::text[])"
 _RETRY = "UPDATE parked SET attempts = attempts + 1, due_at_ns = %s, reason = %s WHERE id = %s"
 _REPORT = """
 INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (%s, %s, %s, %s)
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
+"""
+_REPORT_FIRST = """
+INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (%s, %s, %s, %s)
+ON CONFLICT DO NOTHING RETURNING topic_arn
+"""
+_REPORT_SEEN = """
+UPDATE health SET failures = %(failures)s, retry_at_ns = %(retry)s, reason = %(reason)s
+WHERE topic_arn = %(arn)s AND retry_at_ns = %(seen)s RETURNING topic_arn
 """
 _CLAIM = """
 UPDATE health SET retry_at_ns = %(until)s
@@ -168,13 +176,20 @@ class PostgresQueue:
         rows = self._database.rows("SELECT topic_arn, failures, retry_at_ns, reason FROM health")
         return {row[0]: TopicHealth(*row) for row in rows}
 
-    def report(self, health: TopicHealth) -> None:
+    def report(self, health: TopicHealth, seen: TopicHealth | None = None) -> bool:
         """A healthy topic has no row."""
-        if health.failures:
-            values = (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
-            self._write_all(_REPORT, [values])
+        told = (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
+        if not health.failures:
+            self._write_all("DELETE FROM health WHERE topic_arn = %s", [told[:1]])
+        elif seen is None:
+            self._write_all(_REPORT, [told])
+        elif not seen.failures:
+            return bool(self._database.run(lambda work: work.rows(_REPORT_FIRST, told)))
         else:
-            self._write_all("DELETE FROM health WHERE topic_arn = %s", [(health.topic_arn,)])
+            values = dict(zip(("arn", "failures", "retry", "reason"), told, strict=True))
+            values["seen"] = seen.retry_at_ns
+            return bool(self._database.run(lambda work: work.rows(_REPORT_SEEN, values)))
+        return True
 
     def claim(self, topics: Sequence[TopicHealth], until_ns: int) -> set[str]:
         """Keep others off the topics."""
@@ -229,9 +244,9 @@ class PostgresQueue:
 
         self._database.run(job)
 
-    def withdraw(self, topic_arn: str, event_ids: Sequence[str]) -> None:
-        """Take these out of the queue."""
-        self._database.run(lambda work: work.write(_WITHDRAW, (topic_arn, list(event_ids))))
+    def find(self, topic_arn: str, event_ids: Sequence[str]) -> dict[str, int]:
+        """Where they are in the queue."""
+        return {row[0]: row[1] for row in self._database.rows(_FIND, (topic_arn, list(event_ids)))}
 
     def expire(
         self, topic_arn: str, *, parked_before_ns: int, more_attempts_than: int | None, limit: int

@@ -1,5 +1,6 @@
 """Parked messages, the health of topics, and dead letters."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 
@@ -36,13 +37,22 @@ INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
 SELECT topic_arn, event_id, ?, ?, message FROM parked WHERE id = ?
 ON CONFLICT (topic_arn, event_id) DO NOTHING
 """
-_WITHDRAW = "DELETE FROM parked WHERE topic_arn = ? AND event_id = ?"
+_FIND = """
+SELECT event_id, id FROM parked WHERE topic_arn = ? AND event_id IN (SELECT value FROM json_each(?))
+"""
 _RETRY = "UPDATE parked SET attempts = attempts + 1, due_at_ns = ?, reason = ? WHERE id = ?"
 _REPORT = """
 INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?, ?, ?, ?)
 ON CONFLICT (topic_arn) DO UPDATE SET failures = excluded.failures,
     retry_at_ns = excluded.retry_at_ns, reason = excluded.reason
 """
+_REPORT_FIRST = """
+INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_REPORT_SEEN = """
+UPDATE health SET failures = ?2, retry_at_ns = ?3, reason = ?4 WHERE topic_arn = ?1 AND retry_at_ns = ?5
+"""
+_FORGET = "DELETE FROM health WHERE topic_arn = ?"
 _CLAIM = "UPDATE health SET retry_at_ns = ?1 WHERE topic_arn = ?2 AND retry_at_ns = ?3"
 _CLAIM_HEALTHY = """
 INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?2, 1, ?1, '') ON CONFLICT DO NOTHING
@@ -134,18 +144,22 @@ class SqliteQueue:
             for arn, failures, retry_at_ns, reason in rows
         }
 
-    def report(self, health: TopicHealth) -> None:
+    def report(self, health: TopicHealth, seen: TopicHealth | None = None) -> bool:
         """A healthy topic has no row."""
+        told = (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
 
-        def job(transaction: Transaction) -> None:
-            if health.failures:
-                transaction.execute(
-                    _REPORT, (health.topic_arn, health.failures, health.retry_at_ns, health.reason)
-                )
+        def job(transaction: Transaction) -> bool:
+            if not health.failures:
+                transaction.execute(_FORGET, told[:1])
+            elif seen is None:
+                transaction.execute(_REPORT, told)
+            elif not seen.failures:
+                return transaction.execute(_REPORT_FIRST, told).rowcount > 0
             else:
-                transaction.execute("DELETE FROM health WHERE topic_arn = ?", (health.topic_arn,))
+                return transaction.execute(_REPORT_SEEN, (*told, seen.retry_at_ns)).rowcount > 0
+            return True
 
-        self._writer.run(job)
+        return self._writer.run(job)
 
     def claim(self, topics: Sequence[TopicHealth], until_ns: int) -> set[str]:
         """Keep others off the topics."""
@@ -195,13 +209,9 @@ class SqliteQueue:
 
         self._writer.run(job)
 
-    def withdraw(self, topic_arn: str, event_ids: Sequence[str]) -> None:
-        """Take these out of the queue."""
-
-        def job(transaction: Transaction) -> None:
-            transaction.executemany(_WITHDRAW, [(topic_arn, event_id) for event_id in event_ids])
-
-        self._writer.run(job)
+    def find(self, topic_arn: str, event_ids: Sequence[str]) -> dict[str, int]:
+        """Where they are in the queue."""
+        return dict(self._readers.rows(_FIND, (topic_arn, json.dumps(event_ids))))
 
     def expire(
         self, topic_arn: str, *, parked_before_ns: int, more_attempts_than: int | None, limit: int
