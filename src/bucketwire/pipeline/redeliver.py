@@ -4,9 +4,8 @@
 
 Nothing is taken from the queue before its outcome is settled, so a crash repeats and never loses. An
 unhealthy topic is probed with one message; when that gets through, the rest follows. A topic that hangs
-holds up nobody else, and one that is slow gets its messages from here only, until it is quick again. The
-number that goes out at once grows as long as all get through, in half of the time they have, and falls to
-what did; of a topic that answers it is kept for the next drain, so that a slow one gets many at once too.
+holds up nobody else, and one that is slow gets its messages from here only, until it is quick again. How
+many go out at once (`flow`) is kept for the next drain of a topic that answers.
 """
 
 import random
@@ -29,6 +28,7 @@ from bucketwire.metabase.values import Parked, TopicHealth
 from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.attempt import due_ns
 from bucketwire.pipeline.deliver import Batches, summary
+from bucketwire.pipeline.flow import MOST_MESSAGES, Flow
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, settlement, sort_outcomes
 from bucketwire.pipeline.pace import Wait, answers, is_quick_again, slow_at_ns, slow_health
 from bucketwire.pipeline.patience import patiently, pause_after
@@ -44,8 +44,6 @@ WAIT_SECONDS = 0.5
 TICK_SECONDS = 0.05
 TIME_SLICE_SECONDS = 2.0
 WAIT_FOR_DRAINS_SECONDS = 0.25
-FIRST_MESSAGES = 100
-MOST_MESSAGES = 500
 TOPICS_A_TASK = 64
 SCHEMA = pa.schema([("topic_arn", pa.string())])
 
@@ -234,9 +232,9 @@ class TopicDrain:
         """When an answer last came slowly; 0 is never."""
         self._spent_seconds = 0.0
         """How long the last call took."""
-        learnt = worker.limits.pop(self._arn, 1 if self._failures else FIRST_MESSAGES)
-        self._first_limit = learnt if answers(health) else 1
-        """How many messages go out at first: one, to see whether they get through, where the last did not."""
+        learnt = worker.flows.pop(self._arn, Flow(1) if self._failures else Flow())
+        self._flow = learnt if answers(health) else Flow(1)
+        """How many messages go out: one at first, to see whether it gets through, where the last did not."""
         self._tally = Tally()
 
     def run(self) -> Tally:
@@ -249,10 +247,9 @@ class TopicDrain:
 
     def _drain(self) -> None:
         ends = time.monotonic() + TIME_SLICE_SECONDS
-        limit = self._first_limit
         while self._expire():
             self._claims.check(self._arn)
-        while parked := self._queue.take(self._arn, time.time_ns(), limit):
+        while parked := self._queue.take(self._arn, time.time_ns(), self._flow.messages):
             self._claims.check(self._arn)
             found, failed = self._try(parked)
             self._tally += found
@@ -261,19 +258,17 @@ class TopicDrain:
                 while self._expire():  # no claim is needed for this: nothing is published any more
                     continue
                 break
-            limit = self._next_limit(limit, found)
+            self._flow = self._flow.after(
+                len(parked),
+                len(parked) - found.parked,
+                self._spent_seconds,
+                self._worker.settings.retry_deadline_seconds,
+            )
             if time.monotonic() > ends:
-                self._report_answers(failures=1, limit=limit)
+                self._report_answers(failures=1)
                 break
         else:
-            self._report_answers(failures=0, limit=limit)
-
-    def _next_limit(self, limit: int, found: Tally) -> int:
-        if found.parked:
-            return max(1, found.delivered)
-        # With more than that, some might not be answered in time, and be sent again.
-        is_quick = self._spent_seconds <= self._worker.settings.retry_deadline_seconds / 2
-        return min(2 * limit, MOST_MESSAGES) if is_quick else limit
+            self._report_answers(failures=0)
 
     def _count(self) -> None:
         tally = self._tally
@@ -341,11 +336,11 @@ class TopicDrain:
         luck = random.random()  # noqa: S311 - it guards nothing
         return due_ns(self._policy, attempts, retry, luck, self._spent_seconds)
 
-    def _report_answers(self, *, failures: int, limit: int) -> None:
+    def _report_answers(self, *, failures: int) -> None:
         """It takes messages. One that was slow lately stays here: a batch would wait for it, or in vain."""
         is_slow = not is_quick_again(self._slow_at_ns)
         if is_slow or failures:
-            self._worker.limits[self._arn] = limit
+            self._worker.flows[self._arn] = self._flow
         self._claims.give_up(
             slow_health(self._arn, self._slow_at_ns) if is_slow else TopicHealth(self._arn, failures)
         )

@@ -20,6 +20,7 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, FullTopics, QueueLimits
 from bucketwire.metainfo.routing import Router
 from bucketwire.pipeline.claims import Claims
+from bucketwire.pipeline.flow import Flow
 from bucketwire.pipeline.receipts import Receipts
 from bucketwire.publish import open_publisher
 from bucketwire.publish.backoff import RetryPolicy
@@ -57,8 +58,8 @@ class Worker:
     """Calls that no batch waits for any more: their publishers must stay open."""
     slow_calls: dict[str, int] = field(default_factory=dict)
     """How many calls in a row were slow, of topics whose last one was."""
-    limits: dict[str, int] = field(default_factory=dict)
-    """How many messages of a topic went out at once, of topics that answer and have more to come."""
+    flows: dict[str, Flow] = field(default_factory=dict)
+    """Of topics that answer, and have more to come or are slow."""
     drains: dict[Future[Any], str] = field(default_factory=dict)
     """Those under way with their topics, also of earlier tasks: their publishers must stay open."""
 
