@@ -11,8 +11,11 @@ class Clock:
     worked: float = 0.0
     """The time in which this process was at work."""
 
+    behind: float = 0.0
+    """By how much the clock on the wall was set back."""
+
     def time_ns(self) -> int:
-        return int(self.now * 1e9)
+        return int((self.now - self.behind) * 1e9)
 
     def monotonic(self) -> float:
         return self.now
@@ -22,3 +25,6 @@ class Clock:
 
     def pass_by(self, seconds: float) -> None:
         self.now += seconds
+
+    def set_back(self, seconds: float) -> None:
+        self.behind += seconds

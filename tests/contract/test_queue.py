@@ -190,6 +190,17 @@ def test_a_cursor_is_where_it_was_left(metabase: Metabase, metabase_url: str) ->
         again.close()
 
 
+def test_when_a_consumer_was_last_alive_is_known_when_it_is_not_at_work(metabase: Metabase) -> None:
+    assert metabase.cursors.last_alive_at_ns("pipeline") == 0
+    metabase.cursors.save("pipeline", "17", 1_000)
+    metabase.cursors.not_alive("pipeline")
+    metabase.cursors.save("pipeline", "18", 0)
+    assert metabase.cursors.alive_at_ns("pipeline") == 0
+    assert metabase.cursors.last_alive_at_ns("pipeline") == 1_000
+    metabase.cursors.save("pipeline", "18", 500)
+    assert metabase.cursors.last_alive_at_ns("pipeline") == 500, "its clock was set back"
+
+
 def test_what_has_waited_too_long_becomes_a_dead_letter(metabase: Metabase) -> None:
     park(metabase, "old")
     (old,) = metabase.queue.pending(TOPIC_ARN, after=0, limit=10)
@@ -349,6 +360,18 @@ def test_what_is_due_goes_before_what_was_put_off_when_the_clock_was_ahead(metab
     park(metabase, "a", "b", due_at_ns=24 * 3600 * 10**9)
     park(metabase, "c", "d", due_at_ns=50)
     assert [each.message.event_id for each in metabase.queue.take(TOPIC_ARN, 100, 3)] == ["c", "d", "a"]
+
+
+def test_waits_that_are_too_long_can_be_ended_for_all(metabase: Metabase) -> None:
+    park(metabase, "long", due_at_ns=300)
+    park(metabase, "short", due_at_ns=200)
+    park(metabase, "behind", arn=OTHER_ARN)
+    metabase.queue.report(TopicHealth(OTHER_ARN, failures=2, retry_at_ns=300, reason="refused"))
+    metabase.queue.hasten(200)
+    assert metabase.queue.due_topics(100) == [TOPIC_ARN, OTHER_ARN]
+    assert waiting(metabase) == ["long"]
+    assert waiting(metabase, now_ns=200) == ["long", "short"]
+    assert metabase.queue.unhealthy() == {OTHER_ARN: TopicHealth(OTHER_ARN, 2, 0, "refused")}
 
 
 def test_a_topic_has_something_parked_or_not_whenever_it_is_due(metabase: Metabase) -> None:

@@ -138,6 +138,16 @@ class QueueMachine(RuleBasedStateMachine):
         ]
         assert self.queue.claim(seen, until_ns) == expected
 
+    @rule(after_ns=times)
+    def hasten(self, after_ns: int) -> None:
+        self.queue.hasten(after_ns)
+        for arn, each in self.model.health.items():
+            if each.retry_at_ns > after_ns:
+                self.model.health[arn] = TopicHealth(arn, each.failures, 0, each.reason)
+        for arn in self.arns:
+            for _, parked in self.model.of(arn):
+                parked.due_at_ns = 0 if parked.due_at_ns > after_ns else parked.due_at_ns
+
     @rule(topic=topics, now_ns=times, limit=st.integers(1, 8))
     def take(self, topic: int, now_ns: int, limit: int) -> None:
         arn = self.arns[topic]

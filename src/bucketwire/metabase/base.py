@@ -401,6 +401,10 @@ class Cursors(Protocol):
         """When the consumer last saved."""
         ...
 
+    def last_alive_at_ns(self, consumer: str) -> int:
+        """The time it gave when it last saved and was alive, by its own clock; 0 if it never was."""
+        ...
+
 
 class Queue(Protocol):
     """Parked messages, the health of topics, and dead letters."""
@@ -438,6 +442,10 @@ class Queue(Protocol):
 
         A time hours ahead was set when the clock was: it counts as one that has come.
         """
+        ...
+
+    def hasten(self, after_ns: int) -> None:
+        """All topics and messages that are to wait until after that time may be tried at once."""
         ...
 
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:

@@ -29,8 +29,10 @@ from bucketwire.log import get_logger, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.place import place
+from bucketwire.pipeline.clock import ClockWatch
 from bucketwire.pipeline.deliver import SUMMARY, delivering
 from bucketwire.pipeline.lease import Lease, new_holder
+from bucketwire.pipeline.patience import patiently
 from bucketwire.pipeline.priority import give_way, take_part
 from bucketwire.pipeline.redeliver import DueSource, redelivering
 from bucketwire.pipeline.scratch import claim_scratch, spark_files
@@ -59,15 +61,16 @@ def run(settings: PipelineSettings) -> None:
     )
     metabase = open_metabase(settings.metabase)
     _check_cursor(metabase)
-    lease = Lease(metabase.cursors, settings.holder)
+    lease, clock = Lease(metabase.cursors, settings.holder), ClockWatch(metabase.queue)
     if metabase.cursors.holder(CONSUMER) is not None:
         give_way()
     session = open_session(settings)
     try:
         queries = start_queries(session, settings)
-        look = partial(_look, parent, stopping, partial(_check, queries, settings))
+        look = partial(_look, parent, stopping, partial(_check, queries, settings, clock))
         if lease.wait(stopping, look):
             take_part()
+            clock.compare(patiently(lambda: metabase.cursors.last_alive_at_ns(CONSUMER)))
             log.info("pipeline_started", master=settings.master)
             _watch(stopping, lease, look)
             finish_batches(queries, settings)
@@ -181,8 +184,9 @@ def _look(parent: int, stopping: Event, check: Callable[[], None]) -> None:
         check()
 
 
-def _check(queries: Sequence[Query], settings: PipelineSettings) -> None:
+def _check(queries: Sequence[Query], settings: PipelineSettings, clock: ClockWatch) -> None:
     """Raise `Unavailable` if one of them has ended and cannot be started anew."""
+    clock.look()
     if not spark_files(settings).is_dir():  # no query lives long without it
         raise Unavailable("the folder for Spark's files is gone")
     for query in queries:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,12 @@ import pytest
 
 from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.metabase.base import Metabase
+from bucketwire.metabase.values import TopicHealth
+from bucketwire.pipeline import clock as clock_module
 from bucketwire.pipeline import job
 from bucketwire.pipeline.scratch import spark_files
+from clock import Clock
+from factories import TOPIC_ARN, message
 from wire import until
 
 PATIENCE_SECONDS = 20
@@ -91,3 +96,53 @@ def test_it_ends_quietly_when_its_parent_has_died_during_the_start(
 ) -> None:
     with running(tmp_path, monkeypatch, lambda: become_orphan(monkeypatch)) as pipeline:
         assert ends(pipeline)
+
+
+@pytest.fixture
+def failing(metabase: Metabase) -> Metabase:
+    """A topic of it is to be tried in an hour: the clock was set back after it had failed."""
+    metabase.queue.park([message("event-1", TOPIC_ARN)], due_at_ns=0, attempts=1, reason="HTTP 503")
+    later_ns = time.time_ns() + 3_600 * 10**9
+    metabase.queue.report(TopicHealth(TOPIC_ARN, 4, later_ns, "HTTP 503"))
+    return metabase
+
+
+def is_due_soon(metabase: Metabase) -> None:
+    until(
+        lambda: metabase.queue.due_topics(time.time_ns()) == [TOPIC_ARN], PATIENCE_SECONDS, lambda: "it waits"
+    )
+
+
+def test_waits_end_when_the_clock_is_set_back_while_it_is_at_work(
+    failing: Metabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(now=time.time() + 3_600)
+    monkeypatch.setattr(clock_module, "time", clock)
+    with running(tmp_path, monkeypatch):
+        until(lambda: failing.cursors.holder(CONSUMER) == "ours", PATIENCE_SECONDS, lambda: "no lease")
+        clock.set_back(3_600)
+        time.sleep(2 * job.LOOK_EVERY_SECONDS)
+        assert failing.queue.due_topics(time.time_ns()) == [], "claims are kept first"
+        clock.pass_by(clock_module.SETTLE_SECONDS)
+        is_due_soon(failing)
+
+
+def test_waits_end_when_the_clock_was_set_back_while_none_was_at_work(
+    failing: Metabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing.cursors.save(CONSUMER, "0", time.time_ns() + 3_600 * 10**9)
+    failing.cursors.not_alive(CONSUMER)
+    monkeypatch.setattr(clock_module, "SETTLE_SECONDS", 0.0)
+    with running(tmp_path, monkeypatch):
+        is_due_soon(failing)
+
+
+def test_waits_are_kept_at_a_start_when_the_clock_was_not_set_back(
+    failing: Metabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing.cursors.save(CONSUMER, "0", time.time_ns())
+    monkeypatch.setattr(clock_module, "SETTLE_SECONDS", 0.0)
+    with running(tmp_path, monkeypatch) as pipeline:
+        until(lambda: failing.cursors.holder(CONSUMER) == "ours", PATIENCE_SECONDS, lambda: "no lease")
+        pipeline.join(3 * job.LOOK_EVERY_SECONDS)
+        assert failing.queue.due_topics(time.time_ns()) == []

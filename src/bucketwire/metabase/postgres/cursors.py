@@ -14,12 +14,14 @@ def _place(table: str) -> str:
 # It is locked while a cursor is saved: whoever takes it next sees what was saved.
 _SAVE = f"""
 WITH lease AS (SELECT holder, until_ns FROM leases WHERE consumer = %(consumer)s FOR SHARE)
-INSERT INTO cursors (consumer, position, alive_at_ns)
-SELECT %(consumer)s, %(position)s, %(alive)s WHERE %(timeline)s IN ('', {TIMELINE}) AND NOT EXISTS (
+INSERT INTO cursors (consumer, position, alive_at_ns, last_alive_at_ns)
+SELECT %(consumer)s, %(position)s, %(alive)s, %(alive)s
+WHERE %(timeline)s IN ('', {TIMELINE}) AND NOT EXISTS (
     SELECT 1 FROM lease WHERE holder <> %(holder)s
         AND (%(holder)s <> '' OR until_ns BETWEEN server_ns() + 1 AND server_ns() + 60000000000)
 )
-ON CONFLICT (consumer) DO UPDATE SET alive_at_ns = excluded.alive_at_ns, position =
+ON CONFLICT (consumer) DO UPDATE SET alive_at_ns = excluded.alive_at_ns,
+    last_alive_at_ns = coalesce(nullif(excluded.alive_at_ns, 0), cursors.last_alive_at_ns), position =
     CASE WHEN {_place("excluded")} > {_place("cursors")} THEN excluded.position ELSE cursors.position END
 RETURNING true
 """  # noqa: S608 - constants
@@ -93,3 +95,8 @@ class PostgresCursors:
         """When the consumer last saved."""
         row = self._database.row("SELECT alive_at_ns FROM cursors WHERE consumer = %s", (consumer,))
         return int(row[0]) if row else None
+
+    def last_alive_at_ns(self, consumer: str) -> int:
+        """When the consumer was last alive."""
+        row = self._database.row("SELECT last_alive_at_ns FROM cursors WHERE consumer = %s", (consumer,))
+        return int(row[0]) if row else 0

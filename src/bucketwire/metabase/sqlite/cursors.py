@@ -8,12 +8,13 @@ from bucketwire.metabase.values import Offset
 
 # A lease that ends more than a minute from now was made when the clock was ahead: it counts for nothing.
 _SAVE = """
-INSERT INTO cursors (consumer, position, alive_at_ns)
-SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
+INSERT INTO cursors (consumer, position, alive_at_ns, last_alive_at_ns)
+SELECT ?1, ?2, ?3, ?3 WHERE NOT EXISTS (
     SELECT 1 FROM leases WHERE consumer = ?1 AND holder <> ?4
         AND (?4 <> '' OR until_ns BETWEEN ?5 + 1 AND ?5 + 60000000000)
 )
 ON CONFLICT (consumer) DO UPDATE SET alive_at_ns = excluded.alive_at_ns,
+    last_alive_at_ns = coalesce(nullif(excluded.alive_at_ns, 0), last_alive_at_ns),
     position = CAST(max(CAST(position AS INTEGER), CAST(excluded.position AS INTEGER)) AS TEXT)
 """
 _LEASE = """
@@ -88,3 +89,8 @@ class SqliteCursors:
         """When the consumer last saved."""
         row = self._readers.row("SELECT alive_at_ns FROM cursors WHERE consumer = ?", (consumer,))
         return int(str(row[0])) if row else None
+
+    def last_alive_at_ns(self, consumer: str) -> int:
+        """When the consumer was last alive."""
+        row = self._readers.row("SELECT last_alive_at_ns FROM cursors WHERE consumer = ?", (consumer,))
+        return int(str(row[0])) if row else 0

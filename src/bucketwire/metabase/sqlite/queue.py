@@ -71,6 +71,10 @@ WHERE arn IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM health WHERE topic_arn = arn AND retry_at_ns > ?1
       AND retry_at_ns < ?1 + {AHEAD_NS})
 """  # noqa: S608 - a constant
+_HASTEN = (
+    "UPDATE health SET retry_at_ns = 0 WHERE retry_at_ns > ?",
+    "UPDATE parked SET due_at_ns = 0 WHERE due_at_ns > ?",
+)
 # Two ranges of the index: a filter would pass over everything that is due in between.
 _TAKE = f"""
 SELECT * FROM (
@@ -177,6 +181,15 @@ class SqliteQueue:
     def due_topics(self, now_ns: int) -> list[str]:
         """Topics that have something to try now."""
         return [row[0] for row in self._readers.rows(_DUE_TOPICS, (now_ns,))]
+
+    def hasten(self, after_ns: int) -> None:
+        """End the waits that are long."""
+
+        def job(transaction: Transaction) -> None:
+            for sql in _HASTEN:
+                transaction.execute(sql, (after_ns,))
+
+        self._writer.run(job)
 
     def take(self, topic_arn: str, now_ns: int, limit: int) -> list[Parked]:
         """The topic's messages that are due."""

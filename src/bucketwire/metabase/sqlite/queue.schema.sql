@@ -34,7 +34,7 @@ CREATE TABLE cursors (
     consumer    TEXT PRIMARY KEY,
     position    TEXT NOT NULL,
     alive_at_ns INTEGER NOT NULL
-) WITHOUT ROWID;
+, last_alive_at_ns INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 
 CREATE TABLE dead_letters (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
