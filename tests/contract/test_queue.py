@@ -340,6 +340,22 @@ def test_stats_tell_of_topics_that_fail_even_when_nothing_waits(metabase: Metaba
     assert failing.retry_at_ns == 7
 
 
+def test_stats_take_no_claim_for_a_pause(metabase: Metabase) -> None:
+    def pauses() -> list[tuple[int, int, str]]:
+        return [(line.retry_at_ns, line.failures, line.reason) for line in metabase.queue.stats()]
+
+    sick = TopicHealth(TOPIC_ARN, failures=2, retry_at_ns=7, reason="refused")
+    metabase.queue.report(sick)
+    assert pauses() == [(7, 2, "refused")]
+    metabase.queue.claim([sick, TopicHealth(OTHER_ARN)], 50)
+    assert pauses() == [(0, 2, "refused"), (0, 1, "")]
+    metabase.queue.claim([TopicHealth(TOPIC_ARN, 2, 50), TopicHealth(OTHER_ARN, 1, 50)], 60)
+    assert pauses() == [(0, 2, "refused"), (0, 1, "")], "it is kept"
+    metabase.queue.report(TopicHealth(TOPIC_ARN, 3, 90, "refused"))
+    metabase.queue.report(TopicHealth(OTHER_ARN))
+    assert pauses() == [(90, 3, "refused")]
+
+
 def test_a_topic_put_off_when_the_clock_was_ahead_is_tried_all_the_same(metabase: Metabase) -> None:
     park(metabase, "a")
     tomorrow_ns = 24 * 3600 * 10**9

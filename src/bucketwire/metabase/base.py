@@ -472,7 +472,7 @@ class Queue(Protocol):
         ...
 
     def stats(self) -> list[QueueStats]:
-        """One line a topic that has parked messages or failures."""
+        """One line a topic that has parked messages or failures. A claim is no pause of the topic."""
         ...
 
     def has_parked(self, topic_arn: str) -> bool:

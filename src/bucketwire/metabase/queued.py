@@ -39,8 +39,16 @@ def letter_from_row(row: Any) -> DeadLetter:
     return DeadLetter(row[0], decode_message(row[1]), *row[2:])
 
 
+def health_from_rows(rows: Iterable[Any]) -> dict[str, TopicHealth]:
+    """By ARN, from rows (ARN, failures, retry_at_ns, reason)."""
+    return {row[0]: TopicHealth(*row) for row in rows}
+
+
 def queue_stats(waiting: Iterable[Any], unhealthy: dict[str, TopicHealth]) -> list[QueueStats]:
-    """One line a topic, from rows (ARN, entries, bytes, oldest, attempts) and the health of topics."""
+    """One line a topic, from rows (ARN, entries, bytes, oldest, attempts) and the health of topics.
+
+    A topic that somebody has in hand has 0 in there for the time of its next attempt: that is under way.
+    """
     lines = {row[0]: row for row in waiting}
     return [
         _line(lines.get(arn, (arn, 0, 0, 0, 0)), unhealthy.get(arn, TopicHealth(arn)))

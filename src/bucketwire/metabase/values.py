@@ -253,6 +253,7 @@ class QueueStats(msgspec.Struct, frozen=True):
     attempts: int = 0
     """The most attempts that one of them has seen."""
     retry_at_ns: int = 0
+    """The end of its pause; 0 while an attempt is under way, whenever the claim for that ends."""
     reason: str = ""
     """The last failure of the topic."""
 

@@ -158,6 +158,16 @@ def test_stats_tell_what_waits_and_how_the_destination_does(run: Run, waiting: M
     assert "probing" in text
 
 
+def test_the_breaker_is_probing_while_an_attempt_is_under_way(run: Run, waiting: Metabase) -> None:
+    failed = TopicHealth(ARN, 4, 0, "HTTP 503")
+    waiting.queue.report(failed)
+    for _ in range(2):  # taken, and kept
+        waiting.queue.claim([waiting.queue.unhealthy()[ARN]], time.time_ns() + 3_000_000_000)
+        found = stats_of(run, ARN)
+        assert (found["breaker"], found["next_attempt_at"]) == ("probing", None)
+        assert (found["failures"], found["last_error"]) == (4, "HTTP 503")
+
+
 def test_the_breaker_of_a_queue_that_has_expired_to_nothing_is_closed(run: Run, topics: Metabase) -> None:
     topics.queue.report(TopicHealth(ARN, 4, 0, "HTTP 503"))
     found = stats_of(run, ARN)

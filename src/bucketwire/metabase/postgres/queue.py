@@ -12,6 +12,7 @@ from bucketwire.metabase.queued import (
     REDRIVEN,
     decode_message,
     encode_message,
+    health_from_rows,
     letter_from_row,
     parked_from_row,
     parked_row,
@@ -54,13 +55,13 @@ UPDATE health SET failures = %(failures)s, retry_at_ns = %(retry)s, reason = %(r
 WHERE topic_arn = %(arn)s AND retry_at_ns = %(seen)s RETURNING topic_arn
 """
 _CLAIM = """
-UPDATE health SET retry_at_ns = %(until)s
+UPDATE health SET retry_at_ns = %(until)s, claimed_until_ns = %(until)s
 FROM unnest(%(arns)s::text[], %(seen)s::bigint[]) AS as_seen (arn, seen_ns)
 WHERE topic_arn = arn AND retry_at_ns = seen_ns RETURNING arn
 """
 _CLAIM_HEALTHY = """
-INSERT INTO health (topic_arn, failures, retry_at_ns, reason)
-SELECT arn, 1, %(until)s, '' FROM unnest(%(arns)s::text[]) AS healthy (arn)
+INSERT INTO health (topic_arn, failures, retry_at_ns, reason, claimed_until_ns)
+SELECT arn, 1, %(until)s, '', %(until)s FROM unnest(%(arns)s::text[]) AS healthy (arn)
 ON CONFLICT DO NOTHING RETURNING topic_arn
 """
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
@@ -108,6 +109,10 @@ ORDER BY due_at_ns, id LIMIT %(limit)s
 _STATS = """
 SELECT topic_arn, count(*), sum(size_bytes)::bigint, min(parked_at_ns), max(attempts)
 FROM parked GROUP BY topic_arn
+"""
+_PAUSES = """
+SELECT topic_arn, failures, CASE WHEN retry_at_ns = claimed_until_ns THEN 0 ELSE retry_at_ns END, reason
+FROM health
 """
 # Not EXISTS: for that the planner may take the whole table, when most of it is of one topic.
 _HAS_PARKED = "SELECT min(due_at_ns) IS NOT NULL FROM parked WHERE topic_arn = %s"
@@ -186,8 +191,9 @@ class PostgresQueue:
 
     def unhealthy(self) -> dict[str, TopicHealth]:
         """The topics with failures."""
-        rows = self._database.rows("SELECT topic_arn, failures, retry_at_ns, reason FROM health")
-        return {row[0]: TopicHealth(*row) for row in rows}
+        return health_from_rows(
+            self._database.rows("SELECT topic_arn, failures, retry_at_ns, reason FROM health")
+        )
 
     def report(self, health: TopicHealth, seen: TopicHealth | None = None) -> bool:
         """A healthy topic has no row."""
@@ -287,7 +293,7 @@ class PostgresQueue:
 
     def stats(self) -> list[QueueStats]:
         """One line a topic."""
-        return queue_stats(self._database.rows(_STATS), self.unhealthy())
+        return queue_stats(self._database.rows(_STATS), health_from_rows(self._database.rows(_PAUSES)))
 
     def letters(self, which: Letters, limit: int) -> list[DeadLetter]:
         """Dead letters, by id."""

@@ -12,6 +12,7 @@ from bucketwire.metabase.queued import (
     REDRIVEN,
     decode_message,
     encode_message,
+    health_from_rows,
     letter_from_row,
     parked_from_row,
     parked_row,
@@ -53,9 +54,12 @@ _REPORT_SEEN = """
 UPDATE health SET failures = ?2, retry_at_ns = ?3, reason = ?4 WHERE topic_arn = ?1 AND retry_at_ns = ?5
 """
 _FORGET = "DELETE FROM health WHERE topic_arn = ?"
-_CLAIM = "UPDATE health SET retry_at_ns = ?1 WHERE topic_arn = ?2 AND retry_at_ns = ?3"
+_CLAIM = """
+UPDATE health SET retry_at_ns = ?1, claimed_until_ns = ?1 WHERE topic_arn = ?2 AND retry_at_ns = ?3
+"""
 _CLAIM_HEALTHY = """
-INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (?2, 1, ?1, '') ON CONFLICT DO NOTHING
+INSERT INTO health (topic_arn, failures, retry_at_ns, reason, claimed_until_ns) VALUES (?2, 1, ?1, '', ?1)
+ON CONFLICT DO NOTHING
 """
 # Hops from topic to topic on the index: the cost grows with the topics, not with their messages.
 _DUE_TOPICS = f"""
@@ -90,6 +94,10 @@ ORDER BY due_at_ns, id LIMIT ?3
 """  # noqa: S608 - a constant
 _STATS = """
 SELECT topic_arn, count(*), sum(size_bytes), min(parked_at_ns), max(attempts) FROM parked GROUP BY topic_arn
+"""
+_PAUSES = """
+SELECT topic_arn, failures, CASE WHEN retry_at_ns = claimed_until_ns THEN 0 ELSE retry_at_ns END, reason
+FROM health
 """
 _HAS_PARKED = "SELECT EXISTS (SELECT 1 FROM parked WHERE topic_arn = ?)"
 _FAILURES = "SELECT coalesce((SELECT failures FROM health WHERE topic_arn = ?), 0)"
@@ -142,11 +150,9 @@ class SqliteQueue:
 
     def unhealthy(self) -> dict[str, TopicHealth]:
         """The topics with failures."""
-        rows = self._readers.rows("SELECT topic_arn, failures, retry_at_ns, reason FROM health")
-        return {
-            arn: TopicHealth(arn, failures, retry_at_ns, reason)
-            for arn, failures, retry_at_ns, reason in rows
-        }
+        return health_from_rows(
+            self._readers.rows("SELECT topic_arn, failures, retry_at_ns, reason FROM health")
+        )
 
     def report(self, health: TopicHealth, seen: TopicHealth | None = None) -> bool:
         """A healthy topic has no row."""
@@ -247,7 +253,7 @@ class SqliteQueue:
 
     def stats(self) -> list[QueueStats]:
         """One line a topic."""
-        return queue_stats(self._readers.rows(_STATS), self.unhealthy())
+        return queue_stats(self._readers.rows(_STATS), health_from_rows(self._readers.rows(_PAUSES)))
 
     def letters(self, which: Letters, limit: int) -> list[DeadLetter]:
         """Dead letters, by id."""

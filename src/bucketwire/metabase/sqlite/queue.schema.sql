@@ -52,7 +52,7 @@ CREATE TABLE health (
     failures    INTEGER NOT NULL,
     retry_at_ns INTEGER NOT NULL,
     reason      TEXT NOT NULL
-) WITHOUT ROWID;
+, claimed_until_ns INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 
 CREATE TABLE leases (
     consumer TEXT PRIMARY KEY,
