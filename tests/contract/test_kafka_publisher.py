@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Message as Received
 
 from bucketwire.errors import ConfigError
-from bucketwire.publish import kafka_scout
+from bucketwire.publish import kafka_producer, kafka_scout
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.kafka import KafkaPublisher
@@ -309,6 +309,71 @@ def test_nothing_is_sent_after_its_deadline(server: KafkaServer, connections: Co
     server.proxy.condition = Condition.WORKS
     assert publisher.publish([message("in time", body=b"in time")], LONG_SECONDS) == [Delivered()]
     assert [each.value() for each in server.received(name)] == [b"in time"]
+
+
+class Producers:
+    """Remembers the producers that are made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[Any] = []
+        self._make = kafka_producer.Producer
+        monkeypatch.setattr(kafka_producer, "Producer", self.make)
+
+    def make(self, *given: Any, **more: Any) -> Any:
+        self.made.append(self._make(*given, **more))
+        return self.made[-1]
+
+
+def test_a_producer_that_failed_has_nothing_left_to_send_when_the_call_has_returned(
+    server: KafkaServer, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producers = Producers(monkeypatch)
+    where = topic(f"kafka://127.0.0.1:{server.proxy.port}", server.create_topic())
+    publisher = KafkaPublisher(where, connections)
+    for number in range(5):
+        server.proxy.condition = Condition.WORKS
+        assert publisher.publish([message()], LONG_SECONDS) == [Delivered()]
+        server.proxy.condition = Condition.HANGS
+        found = publisher.publish([message(body=b"x" * 900_000)] * 20, 0.2)
+        assert found == [Retry("no answer within 0.2 s")] * 20
+        assert len(producers.made) == number + 1
+        assert len(producers.made[-1]) < 5, (
+            "the last answer and lines of the log may be there, but no messages"
+        )
+
+
+def test_a_call_returns_soon_after_its_deadline_when_messages_wait_for_room(
+    server: KafkaServer, connections: Connections
+) -> None:
+    name = server.create_topic(max_message_bytes="8000000", retention_bytes="1", segment_bytes="8000000")
+    publisher = KafkaPublisher(topic(f"kafka://127.0.0.1:{server.proxy.port}", name), connections)
+    assert publisher.publish([message()], LONG_SECONDS) == [Delivered()]
+    server.proxy.condition = Condition.HANGS
+    count = 2 * QUEUE_KILOBYTES * 1024 // 4_000_000
+    started = time.monotonic()
+    found = publisher.publish([message(body=b"x" * 4_000_000)] * count, 0.5)
+    assert found == [Retry("no answer within 0.5 s")] * count
+    assert time.monotonic() - started < 0.5 + LONG_SECONDS / 10
+
+
+def test_what_another_call_keeps_from_being_thrown_away_is_not_overtaken(
+    server: KafkaServer, connections: Connections
+) -> None:
+    names = [server.create_topic(), server.create_topic()]
+    url = f"kafka://127.0.0.1:{server.proxy.port}"
+    publisher, other = (KafkaPublisher(topic(url, name), connections) for name in names)
+    assert [each.publish([message()], LONG_SECONDS) for each in (publisher, other)] == [[Delivered()]] * 2
+    server.proxy.condition = Condition.HANGS
+    before = server.proxy.connections
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(other.publish, [message()], 2.0)
+        assert publisher.publish([message()], 0.2) == [Retry("no answer within 0.2 s")]
+        assert publisher.publish([message()], 0.2) == [Retry("no answer within 0.2 s")]
+        assert not slow.done()
+        assert server.proxy.connections == before, "a new producer may be faster than the old one"
+        assert slow.result() == [Retry("no answer within 2 s")]
+    server.proxy.condition = Condition.WORKS
+    assert publisher.publish([message()], LONG_SECONDS) == [Delivered()]
 
 
 def test_a_hundred_topics_of_one_broker_share_its_connections(

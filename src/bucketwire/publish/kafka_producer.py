@@ -5,9 +5,12 @@
       +----- answers ------+      told to the batch of the call by the producer's thread
 
 A call whose messages are unanswered at the deadline leaves its producer to the calls that still use it; the
-last of them throws away what is left in it. So nothing is sent later than that, except what was on the wire
-already. A producer that had worked before is then replaced, with its connections; one that never did goes on
-connecting, so that a deadline too short to connect in is met the next time.
+last of them throws away what is left in it, and returns when that is done. So nothing is sent after that,
+except what was on the wire already. A producer that had worked before is then replaced, with its connections;
+one that never did goes on connecting, so that a deadline too short to connect in is met the next time.
+
+What is left in one producer must not be sent behind what a new one sends: so the next call for the same Kafka
+topic waits until it is thrown away.
 """
 
 import time
@@ -30,7 +33,11 @@ TURN_SECONDS = 0.5
 
 _ROOM_SECONDS = 0.01
 _HASTE_SECONDS = 0.02
+_CLEAR_SECONDS = 0.2
+"""How long a call may wait, behind its deadline, until its messages are thrown away. It takes milliseconds;
+but a thread of librdkafka that looks up a name does nothing else. It throws them away before it sends."""
 _DELIVERED = Delivered()
+_THROWN_AWAY = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # noqa: SLF001 so librdkafka names them
 
 
 class Batch:
@@ -39,7 +46,7 @@ class Batch:
     Each of the two counts for itself and then looks at the other's count, so neither needs a lock.
     """
 
-    __slots__ = ("_answers", "_ended", "_expected", "dead", "outcomes")
+    __slots__ = ("_answers", "_ended", "_expected", "_thrown_away", "_withheld", "dead", "outcomes")
 
     def __init__(self, size: int) -> None:
         self.outcomes: list[Outcome | None] = [None] * size
@@ -47,26 +54,40 @@ class Batch:
         """Why no answer is expected any more, once none is."""
         self._answers = 0
         self._expected = size
+        self._withheld = 0
+        self._thrown_away = False
         self._ended = Event()
 
     @property
     def answered(self) -> bool:
         """Whether every message has its outcome."""
-        return self._answers == self._expected
+        return self._answers == self._expected and not self._thrown_away
+
+    @property
+    def cleared(self) -> bool:
+        """Whether the producer has none of the messages any more."""
+        return self._answers == self._expected - self._withheld
 
     def answer(self, place: int, error: KafkaError | None, _: object) -> None:
-        """What became of one message; for the producer's thread alone."""
-        self.outcomes[place] = _DELIVERED if error is None else outcome_of(error)
+        """What became of one message; for the producer's thread alone. One thrown away has no outcome."""
+        if error is not None and error.code() in _THROWN_AWAY:
+            self._thrown_away = True
+        else:
+            self.outcomes[place] = _DELIVERED if error is None else outcome_of(error)
         self._answers += 1
-        if self._answers == self._expected:
+        if self.cleared:
             self._ended.set()
 
     def refuse(self, place: int, error: KafkaError) -> None:
         """The message cannot be sent; for the caller alone."""
         self.outcomes[place] = outcome_of(error)
         self._expected -= 1
-        if self._answers == self._expected:
+        if self.cleared:
             self._ended.set()
+
+    def withhold(self, count: int) -> None:
+        """So many messages are not handed over any more, and get no answer; for the caller alone."""
+        self._withheld = count
 
     def give_up(self, cause: Retry) -> None:
         """Wait no longer."""
@@ -77,6 +98,12 @@ class Batch:
         """Block until all are answered or none will be, but no longer than that; whether it is so."""
         return self._ended.wait(seconds)
 
+    def clear(self, seconds: float) -> None:
+        """Block until the producer has none of the messages any more, also of a batch that was given up."""
+        self._ended.clear()
+        if not self.cleared:
+            self._ended.wait(seconds)
+
 
 class KafkaClient:
     """The producer for a cluster; a new one after it has failed. Threads may call at once."""
@@ -86,6 +113,8 @@ class KafkaClient:
         self._listeners = None if private_allowed else ListenersGuard(cluster)
         self._lock = Lock()
         self._producer: _Producer | None = None
+        self._behind: dict[str, _Producer] = {}
+        """By Kafka topic, the producer in which a call has left messages, as others were still at work."""
 
     def send(self, name: str, messages: Sequence[Message], batch: Batch, until: float) -> None:
         """Produce the messages and wait for their answers.
@@ -96,12 +125,16 @@ class KafkaClient:
             self.close()
             batch.give_up(refusal)
             return
+        if not self._is_clear(name, until):
+            return
         producer = self._joined(batch)
         try:
             producer.produce(name, messages, batch, until)
             producer.wait(name, batch, until)
         finally:
             producer.leave(batch)
+            if not batch.cleared:
+                self._behind[name] = producer
 
     def close(self) -> None:
         """Let the producer go, when the last call that uses it has ended."""
@@ -109,6 +142,18 @@ class KafkaClient:
             if self._producer is not None:
                 self._producer.retire()
             self._producer = None
+
+    def _is_clear(self, name: str, until: float) -> bool:
+        """Wait until a producer that failed has nothing for the Kafka topic any more; whether it is so."""
+        producer = self._behind.get(name)
+        if producer is None:
+            return True
+        if not producer.clear(until):
+            return False
+        with self._lock:
+            if self._behind.get(name) is producer:
+                del self._behind[name]
+        return True
 
     def _joined(self, batch: Batch) -> "_Producer":
         with self._lock:
@@ -130,7 +175,10 @@ class _Producer:
         """Whether answers have ever come."""
         self._lost = False
         """Whether the connection was lost after the last of them."""
-        self._leftovers = False
+        self._leftovers: list[Batch] = []
+        """Those that were left unanswered."""
+        self._clear = Event()
+        """Set when it has failed and nothing is left in it."""
         self._cause: KafkaError | None = None
         configuration = {**cluster.configuration(), "error_cb": self._note_error, "log.queue": True}
         self._producer = Producer(configuration, logger=_Log())
@@ -145,15 +193,24 @@ class _Producer:
             return True
 
     def leave(self, batch: Batch) -> None:
-        """The batch is not waited for any more."""
+        """The batch is not waited for any more. When it was the last, return when nothing is left here."""
         with self._lock:
             self._batches.discard(batch)
             if not batch.answered:
-                self._leftovers = True
+                self._leftovers.append(batch)
                 self._failed = self._failed or self._answered
             else:
                 self._answered, self._lost = True, False
+            leftovers = self._throw_away()
+        until = time.monotonic() + _CLEAR_SECONDS
+        for left in leftovers:  # without the lock, which the thread that tells them may want
+            left.clear(max(0.0, until - time.monotonic()))
+        with self._lock:
             self._tidy()
+
+    def clear(self, until: float) -> bool:
+        """Whether nothing is left in it, by then. One that has not failed keeps the order, and is clear."""
+        return not self._failed or self._clear.wait(max(0.0, until - time.monotonic()))
 
     def retire(self) -> None:
         """Take no new batches."""
@@ -161,15 +218,23 @@ class _Producer:
             self._failed = True
             self._tidy()
 
+    def _throw_away(self) -> list[Batch]:
+        """When no batch is under way, throw away what was left: the batches that will hear of it.
+
+        The library has turned its `blocking` round: by default it does not wait until that is done, and if it
+        did, no thread of Python would run meanwhile.
+        """
+        if self._batches or not self._leftovers:
+            return []
+        self._producer.purge()
+        leftovers, self._leftovers = self._leftovers, []
+        return leftovers
+
     def _tidy(self) -> None:
-        """When no batch is under way: end, or throw away what was left and go on connecting."""
-        if self._batches:
-            return
-        if self._failed:
+        """Once it has failed, end when no batch is under way."""
+        if self._failed and not self._batches:
             self._unused = True
-        elif self._leftovers:
-            self._producer.purge()
-            self._leftovers = False
+            self._clear.set()
 
     def produce(self, name: str, messages: Sequence[Message], batch: Batch, until: float) -> None:
         """Hand over the messages, as fast as there is room for them."""
@@ -187,6 +252,7 @@ class _Producer:
                     )
                 except BufferError:
                     if batch.wait(_ROOM_SECONDS) or time.monotonic() >= until:
+                        batch.withhold(len(messages) - place)
                         return
                     continue
                 except KafkaException as refused:

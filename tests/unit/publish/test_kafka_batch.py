@@ -9,6 +9,7 @@ from bucketwire.publish.kafka_producer import Batch
 
 LONG_SECONDS = 60.0
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+THROWN_AWAY = KafkaError(KafkaError._PURGE_QUEUE)
 
 
 def test_a_batch_ends_with_its_last_outcome_whoever_brings_it() -> None:
@@ -40,3 +41,29 @@ def test_a_batch_that_is_given_up_ends_without_being_answered() -> None:
     assert batch.wait(0)
     assert not batch.answered
     assert batch.dead == Retry("connection refused")
+
+
+def test_a_message_that_was_thrown_away_has_no_outcome_and_is_not_answered() -> None:
+    batch = Batch(2)
+    batch.answer(0, None, None)
+    batch.answer(1, THROWN_AWAY, None)
+    assert batch.wait(0)
+    assert batch.outcomes == [Delivered(), None]
+    assert not batch.answered
+    assert batch.cleared
+
+
+def test_a_batch_that_was_given_up_is_cleared_when_its_last_message_is_thrown_away() -> None:
+    batch = Batch(3)
+    batch.withhold(1)
+    batch.give_up(Retry("connection refused"))
+    batch.answer(0, THROWN_AWAY, None)
+    batch.clear(0)
+    assert not batch.cleared
+    waiting = Thread(target=batch.clear, args=[LONG_SECONDS])
+    waiting.start()
+    batch.answer(1, THROWN_AWAY, None)
+    waiting.join(LONG_SECONDS / 2)
+    assert not waiting.is_alive()
+    assert batch.cleared
+    assert not batch.answered
