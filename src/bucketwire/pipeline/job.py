@@ -9,7 +9,6 @@ lost its folder, the pipeline ends with an error, and whoever started it starts 
 """
 
 import dataclasses
-import os
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -49,8 +48,7 @@ log = get_logger("pipeline")
 
 
 def run(settings: PipelineSettings) -> None:
-    """Run until SIGTERM or SIGINT, or until the parent process is gone; raises when a query dies."""
-    parent = os.getppid()
+    """Run until SIGTERM or SIGINT; raises when a query dies."""
     stopping = _stop_on_signals()
     scratch, lock = claim_scratch(settings.scratch)
     settings = dataclasses.replace(
@@ -67,7 +65,7 @@ def run(settings: PipelineSettings) -> None:
     session = open_session(settings)
     try:
         queries = start_queries(session, settings)
-        look = partial(_look, parent, stopping, partial(_check, queries, settings, clock))
+        look = partial(_check, queries, settings, clock)
         if lease.wait(stopping, look):
             take_part()
             clock.compare(patiently(lambda: metabase.cursors.last_alive_at_ns(CONSUMER)))
@@ -174,14 +172,6 @@ def _watch(stopping: Event, lease: Lease, look: Callable[[], None]) -> None:
         if lease.is_lost():
             raise Unavailable("another pipeline has taken over")
         look()
-
-
-def _look(parent: int, stopping: Event, check: Callable[[], None]) -> None:
-    """Stop if the parent process is gone, which is no trouble; else check for trouble."""
-    if os.getppid() != parent:
-        stopping.set()
-    else:
-        check()
 
 
 def _check(queries: Sequence[Query], settings: PipelineSettings, clock: ClockWatch) -> None:
