@@ -32,7 +32,7 @@ from bucketwire.pipeline.clock import ClockWatch
 from bucketwire.pipeline.deliver import SUMMARY, delivering
 from bucketwire.pipeline.lease import Lease, new_holder
 from bucketwire.pipeline.patience import patiently
-from bucketwire.pipeline.priority import give_way, take_part
+from bucketwire.pipeline.priority import giving_way, take_part
 from bucketwire.pipeline.redeliver import DueSource, redelivering
 from bucketwire.pipeline.scratch import claim_scratch, spark_files
 from bucketwire.pipeline.session import end_session, open_session
@@ -60,11 +60,9 @@ def run(settings: PipelineSettings) -> None:
     metabase = open_metabase(settings.metabase)
     _check_cursor(metabase)
     lease, clock = Lease(metabase.cursors, settings.holder), ClockWatch(metabase.queue)
-    if metabase.cursors.holder(CONSUMER) is not None:
-        give_way()
-    session = open_session(settings)
+    with giving_way(lease.is_held):
+        session, queries = _open(settings)
     try:
-        queries = start_queries(session, settings)
         look = partial(_check, queries, settings, clock)
         if lease.wait(stopping, look):
             take_part()
@@ -78,6 +76,16 @@ def run(settings: PipelineSettings) -> None:
         metabase.close()
         lock.close()
     log.info("pipeline_stopped")
+
+
+def _open(settings: PipelineSettings) -> tuple[SparkSession, "list[Query]"]:
+    """A session and its queries, or neither."""
+    session = open_session(settings)
+    try:
+        return session, start_queries(session, settings)
+    except BaseException:
+        end_session(session)
+        raise
 
 
 def _check_cursor(metabase: Metabase) -> None:

@@ -56,6 +56,10 @@ class Lease:
         self._thread.start()
         return True
 
+    def is_held(self) -> bool:
+        """Whether anybody has it now; `Unavailable` if the metabase cannot be asked."""
+        return self._cursors.holder(CONSUMER) is not None
+
     def is_lost(self) -> bool:
         """Whether somebody else has it by now, or has had it."""
         return self._taken

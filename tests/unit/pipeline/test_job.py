@@ -13,7 +13,7 @@ from bucketwire.config import CONSUMER, PipelineSettings
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import TopicHealth
 from bucketwire.pipeline import clock as clock_module
-from bucketwire.pipeline import job
+from bucketwire.pipeline import job, priority
 from bucketwire.pipeline.scratch import spark_files
 from clock import Clock
 from factories import TOPIC_ARN, message
@@ -38,8 +38,10 @@ def running(
         spark_files(settings).mkdir(parents=True)
         during_the_start()
 
-    for name in ("give_way", "take_part", "end_session"):
+    for name in ("take_part", "end_session"):
         monkeypatch.setattr(job, name, nothing)
+    for name in ("give_way", "take_part"):
+        monkeypatch.setattr(priority, name, nothing)
     monkeypatch.setattr(job, "_stop_on_signals", lambda: stopping)
     monkeypatch.setattr(job, "open_session", open_session)
     monkeypatch.setattr(job, "start_queries", lambda *_: [])
@@ -131,3 +133,20 @@ def test_waits_are_kept_at_a_start_when_the_clock_was_not_set_back(
         until(lambda: failing.cursors.holder(CONSUMER) == "ours", PATIENCE_SECONDS, lambda: "no lease")
         pipeline.join(3 * job.LOOK_EVERY_SECONDS)
         assert failing.queue.due_topics(time.time_ns()) == []
+
+
+def test_a_standby_takes_its_full_share_when_the_one_at_work_dies_during_the_start(
+    metabase: Metabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metabase.cursors.lease(CONSUMER, "other", 60)
+    took_part = threading.Event()
+    in_time: list[bool] = []
+
+    def lose_the_other() -> None:
+        monkeypatch.setattr(priority, "take_part", took_part.set)
+        metabase.cursors.lease(CONSUMER, "other", 0)
+        in_time.append(took_part.wait(PATIENCE_SECONDS))
+
+    with running(tmp_path, monkeypatch, lose_the_other):
+        until(lambda: metabase.cursors.holder(CONSUMER) == "ours", 2 * PATIENCE_SECONDS, lambda: "no lease")
+    assert in_time == [True]

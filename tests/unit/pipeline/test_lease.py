@@ -42,6 +42,15 @@ def test_the_second_stands_by_until_the_first_lets_go(metabase: Metabase) -> Non
     second.release()
 
 
+def test_anybody_can_see_whether_it_is_held(metabase: Metabase) -> None:
+    first, second = Lease(metabase.cursors, "first"), Lease(metabase.cursors, "second")
+    assert not second.is_held()
+    first.wait(threading.Event())
+    assert second.is_held()
+    first.release()
+    assert not second.is_held()
+
+
 def test_a_standby_can_be_stopped(metabase: Metabase) -> None:
     first = Lease(metabase.cursors, "first")
     first.wait(threading.Event())
