@@ -21,7 +21,7 @@ from typing import Any, Self
 import boto3
 from botocore.config import Config
 
-from bucketwire.cli.options import free_port
+from services.ports import lasting_port
 
 ACCESS_KEY = "system-tests"
 SECRET_KEY = "not a real secret"
@@ -44,7 +44,7 @@ class System:
         standby: bool = False,
     ) -> None:
         self.folder = folder
-        self.port = port or free_port("127.0.0.1")
+        self.port = port or lasting_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._dialect = dialect
         self._more = {"BUCKETWIRE_METABASE": metabase} if metabase else {}

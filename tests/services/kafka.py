@@ -39,9 +39,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bucketwire.cli.options import free_port
 from bucketwire.pipeline.java import find_java
 from services.certificates import Certificates, make_certificates
+from services.ports import lasting_port
 from services.proxy import Proxy
 
 HOW_TO_GET_IT = "there is no Kafka broker here: `make services` fetches it, with Maven"
@@ -125,7 +125,7 @@ class KafkaServer:
     def start(cls) -> "KafkaServer":
         """Format a folder and start a broker on it; raises with the broker's log when it does not come up."""
         folder = Path(tempfile.mkdtemp(prefix="bucketwire-kafka-"))
-        ports = {name: free_port("127.0.0.1") for name in LISTENERS}
+        ports = {name: lasting_port() for name in LISTENERS}
         server = cls(
             folder, ports, Proxy(ports["PROXIED"]).start(), make_certificates(folder / "certificates")
         )

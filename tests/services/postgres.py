@@ -20,8 +20,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bucketwire.cli.options import free_port
 from bucketwire.metabase.postgres import migrate
+from services.ports import lasting_port
 
 HOW_TO_GET_IT = "there is no PostgreSQL server here: `make services` installs it"
 PASSWORD = "a secret: 100%"
@@ -78,7 +78,7 @@ class PostgresServer:
         folder = Path(tempfile.mkdtemp(prefix="bucketwire-postgres-"))
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
-        server = cls(programs, folder / "cluster", free_port("127.0.0.1"))
+        server = cls(programs, folder / "cluster", lasting_port())
         server._init(_DURABLE if durable else {})
         server._control("start")
         return server

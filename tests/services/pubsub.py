@@ -33,7 +33,7 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from google.pubsub_v1.types import AcknowledgeRequest as Acknowledge
 from google.pubsub_v1.types import PublishRequest, PubsubMessage, PullRequest, PushConfig, Subscription, Topic
 
-from bucketwire.cli.options import free_port
+from services.ports import lasting_port
 
 HOW_TO_GET_IT = (
     "there is no Pub/Sub emulator here: `make services` or `gcloud components install pubsub-emulator`"
@@ -84,7 +84,7 @@ class PubsubEmulator:
     @classmethod
     def start(cls, program: Path) -> "PubsubEmulator":
         """Start it and wait until it answers."""
-        folder, port = Path(tempfile.mkdtemp(prefix="bucketwire-pubsub-")), free_port("127.0.0.1")
+        folder, port = Path(tempfile.mkdtemp(prefix="bucketwire-pubsub-")), lasting_port()
         with (folder / "emulator.log").open("wb") as log:
             process = subprocess.Popen(
                 [str(program), "--host=127.0.0.1", f"--port={port}"],

@@ -29,8 +29,8 @@ from typing import Any
 import pika
 import pytest
 
-from bucketwire.cli.options import free_port
 from services.certificates import Certificates, make_certificates
+from services.ports import lasting_port
 
 HOW_TO_GET_IT = "there is no RabbitMQ server here: `make services` installs it"
 START_SECONDS = 90.0
@@ -98,7 +98,7 @@ class RabbitmqServer:
         if program is None:
             raise FileNotFoundError(HOW_TO_GET_IT)
         folder = Path(tempfile.mkdtemp(prefix="bucketwire-rabbitmq-"))
-        ports = [free_port("127.0.0.1") for _ in range(2)]
+        ports = [lasting_port() for _ in range(2)]
         server = cls(folder, *ports, make_certificates(folder / "certificates"))
         try:
             server._configure()
@@ -195,7 +195,7 @@ class RabbitmqServer:
         (self.folder / "enabled_plugins").write_text("[].\n")
 
     def _launch(self, program: Path) -> None:
-        mapper_port = free_port("127.0.0.1")
+        mapper_port = lasting_port()
         self.environment = {**os.environ, **self._environment(), "ERL_EPMD_PORT": str(mapper_port)}
         with (self.folder / "output").open("ab") as output:
             for command in (["epmd", "-address", "127.0.0.1", "-port", str(mapper_port)], [str(program)]):
@@ -217,7 +217,7 @@ class RabbitmqServer:
             "RABBITMQ_NODENAME": f"bucketwire-{self.port}@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODE_PORT": str(self.port),
-            "RABBITMQ_DIST_PORT": str(free_port("127.0.0.1")),
+            "RABBITMQ_DIST_PORT": str(lasting_port()),
             "RABBITMQ_CONF_ENV_FILE": str(self.folder / "none"),
             "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
