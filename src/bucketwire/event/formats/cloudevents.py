@@ -49,16 +49,26 @@ def render_cloudevent(
 
 def binary_attributes(record: Record, event_id: str, key: str) -> dict[str, str]:
     """What goes beside the body in binary mode, by bare names."""
-    attributes = {
+    found = attributes(event_id, _source(record), record.event_name, record.event_time)
+    if _is_attribute(key):
+        found["subject"] = key
+    return found
+
+
+def attributes(event_id: str, source: str, event_name: str, time: str) -> dict[str, str]:
+    """Those that every event has."""
+    return {
         "specversion": "1.0",
         "id": event_id,
-        "source": _source(record),
-        "type": TYPE_PREFIX + record.event_name,
-        "time": record.event_time,
+        "source": source,
+        "type": TYPE_PREFIX + event_name,
+        "time": time,
     }
-    if _is_attribute(key):
-        attributes["subject"] = key
-    return attributes
+
+
+def source_of(event_source: str, region: str, bucket: str) -> str:
+    """Where an event comes from."""
+    return f"{event_source}.{region}.{bucket}"
 
 
 def _structured(record: Record, event_id: str, key: str) -> bytes:
@@ -77,7 +87,7 @@ def _structured(record: Record, event_id: str, key: str) -> bytes:
 
 
 def _source(record: Record) -> str:
-    return f"{record.event_source}.{record.aws_region}.{record.s3.bucket.name}"
+    return source_of(record.event_source, record.aws_region, record.s3.bucket.name)
 
 
 def _is_attribute(text: str) -> bool:

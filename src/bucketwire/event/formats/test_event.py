@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bucketwire.event.dialect import Dialect
-from bucketwire.event.formats.cloudevents import JSON, STRUCTURED_TYPE, TYPE_PREFIX
+from bucketwire.event.formats.cloudevents import JSON, STRUCTURED_TYPE, attributes, source_of
 from bucketwire.event.formats.stamp import event_time, moment_half
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
@@ -33,20 +33,15 @@ class Trial(msgspec.Struct, frozen=True):
 def render_test_event(trial: Trial, topic: Topic, dialect: Dialect) -> Message:
     """The message for the topic."""
     event, event_id = _test_event(trial, topic, dialect), _event_id(trial, topic)
-    attributes = {
-        "specversion": "1.0",
-        "id": event_id,
-        "source": f"{dialect.event_source}.{trial.region}.{trial.bucket}",
-        "type": f"{TYPE_PREFIX}TestEvent",
-        "time": event["Time"],
-    }
+    source = source_of(dialect.event_source, trial.region, trial.bucket)
+    around = attributes(event_id, source, "TestEvent", event["Time"])
     content_type: str = JSON
     beside: dict[str, str] = {}
     if topic.format == "cloudevents" and topic.attributes.get("cloudevents-mode") != "binary":
-        event = {**attributes, "datacontenttype": JSON, "data": event}
+        event = {**around, "datacontenttype": JSON, "data": event}
         content_type = STRUCTURED_TYPE
     elif topic.format == "cloudevents" or (topic.format != "cos" and topic.is_set("cloudevents")):
-        beside = attributes
+        beside = around
     return Message(topic.arn, event_id, "", _encode(event), content_type, trial.at_ns, cloudevent=beside)
 
 

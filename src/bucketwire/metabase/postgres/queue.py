@@ -51,8 +51,8 @@ INSERT INTO health (topic_arn, failures, retry_at_ns, reason) VALUES (%s, %s, %s
 ON CONFLICT DO NOTHING RETURNING topic_arn
 """
 _REPORT_SEEN = """
-UPDATE health SET failures = %(failures)s, retry_at_ns = %(retry)s, reason = %(reason)s
-WHERE topic_arn = %(arn)s AND retry_at_ns = %(seen)s RETURNING topic_arn
+UPDATE health SET failures = %s, retry_at_ns = %s, reason = %s
+WHERE topic_arn = %s AND retry_at_ns = %s RETURNING topic_arn
 """
 _CLAIM = """
 UPDATE health SET retry_at_ns = %(until)s, claimed_until_ns = %(until)s
@@ -205,8 +205,7 @@ class PostgresQueue:
         elif not seen.failures:
             return bool(self._database.run(lambda work: work.rows(_REPORT_FIRST, told)))
         else:
-            values = dict(zip(("arn", "failures", "retry", "reason"), told, strict=True))
-            values["seen"] = seen.retry_at_ns
+            values = (*told[1:], health.topic_arn, seen.retry_at_ns)
             return bool(self._database.run(lambda work: work.rows(_REPORT_SEEN, values)))
         return True
 
