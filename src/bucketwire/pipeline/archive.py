@@ -7,8 +7,12 @@ exits. It is part of preparing an environment, once for each Java and Spark. Wit
 """
 
 import dataclasses
+import os
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -25,6 +29,7 @@ from bucketwire.pipeline.session import archive_path, close_session, start_sessi
 
 WRITE_TIMEOUT_SECONDS = 120.0
 RUN_TIMEOUT_SECONDS = 30.0
+_STREAMS = (1, 2)
 _NOWHERE = "arn:aws:sns:us-east-1:000000000000:archive"
 
 
@@ -70,5 +75,29 @@ def _commit_change(metabase: Metabase) -> None:
     metabase.objects.put("archive", empty, Operation.PUT, Origin("", "", "", ""))
 
 
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Show what this process and those it starts write only if it fails.
+
+    That nothing is sent is an error to them, and Spark's processes tell of their own end.
+    """
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as written:
+        shown = [os.dup(stream) for stream in _STREAMS]
+        for stream in _STREAMS:
+            os.dup2(written.fileno(), stream)
+        try:
+            yield
+        except BaseException:
+            written.seek(0)
+            os.write(shown[1], written.read())
+            raise
+        finally:
+            for stream, before in zip(_STREAMS, shown, strict=True):
+                os.dup2(before, stream)
+                os.close(before)
+
+
 if __name__ == "__main__":
-    make_archive()
+    with _quietly():
+        make_archive()
