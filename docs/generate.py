@@ -112,10 +112,12 @@ def s3() -> str:
         if not (operation := model.operation_model(name)).deprecated
     }
     page = "# Operations of S3\n\n"
-    page += "Everything else answers 501 NotImplemented, and so does a parameter that is not taken.\n"
+    page += "What is not built answers 501 NotImplemented, and so does a parameter that is not taken.\n"
+    page += "A request that is no operation of S3 answers 405 MethodNotAllowed.\n"
     page += "\n| operation | parameters that are not taken |\n|---|---|\n"
     for name in sorted(OPERATIONS):
         page += f"| `{name}` | {_not_taken(modelled[name], OPERATIONS[name])} |\n"
+    page += "\nForms can be uploaded too: `PostObject`, which AWS documents apart.\n"
     page += "\n## Not built\n\n"
     return page + "".join(f"- `{name}`\n" for name in sorted(modelled.keys() - OPERATIONS.keys()))
 

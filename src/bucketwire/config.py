@@ -60,8 +60,8 @@ class PipelineSettings:
     scratch: Path
     """Spark's files, and the receipts. May be removed while nothing runs; must be, before a restore."""
     receipts: str = ""
-    """A folder for notes that make repetitions rare, shared by all pipelines of the machine; empty takes one
-    in the scratch folder."""
+    """A folder for notes that make repetitions rare, shared by all pipelines of the machine. The pipeline
+    sets it, beside its scratch folders."""
     master: str = "local[4,8]"
     """Four tasks at once, each tried eight times."""
     slice_rows: int = 4_000

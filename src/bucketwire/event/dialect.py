@@ -31,7 +31,7 @@ class Dialect:
     later_event_version: str
     """`eventVersion` of changes of tags and ACLs, and of the lifecycle."""
     tagging_tells_etag_alone: bool
-    """Whether changes of tags tell nothing but key and eTag."""
+    """Whether changes of tags and ACLs tell nothing but key and eTag."""
     expiry_named_by_kind: bool
     """Whether expiry is called `ObjectLifecycle:Expiration:Current`, or `LifecycleExpiration:Delete`."""
     extended_record: bool

@@ -39,7 +39,7 @@ def _postgres() -> ModuleType:
         from bucketwire.metabase import postgres
     except ImportError as error:
         raise ConfigError(
-            "a PostgreSQL metabase needs its driver: pip install 'bucketwire[postgres]'"
+            "a PostgreSQL metabase needs its driver: install Bucketwire with the extra postgres"
         ) from error
     return postgres
 

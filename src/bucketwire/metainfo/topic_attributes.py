@@ -170,8 +170,10 @@ ATTRIBUTES = {
         _number("time_to_live", MAX_TIME_TO_LIVE_SECONDS, "the server's: no limit"),
         _number("max_retries", MAX_RETRIES, "the server's: no limit"),
         _number("retry_sleep_duration", MAX_SLEEP_SECONDS, "the server's: 1, 2, 4, then every 8"),
-        _number(LIMIT_ATTRIBUTE, _MAX_QUEUE_BYTES, "134217728 bytes; 0 is no limit"),
-        _words(POLICY_ATTRIBUTE, REJECT, DEAD_LETTER, default="dead-letter (aws), reject (ceph)"),
+        _number(LIMIT_ATTRIBUTE, _MAX_QUEUE_BYTES, "the server's: 134217728 bytes; 0 is no limit"),
+        _words(
+            POLICY_ATTRIBUTE, REJECT, DEAD_LETTER, default="the server's: dead-letter (aws), reject (ceph)"
+        ),
         Attribute("Policy", "a policy as JSON", _is_policy, "none: the owner alone"),
         _words("format", "s3", "cos", "cloudevents", default="s3"),
         _words("ordering", "none", "key", default="none"),
@@ -186,7 +188,7 @@ ATTRIBUTES = {
         Attribute("amqp-exchange", "a name of up to 255 characters", _is_name, "must be set", _AMQP),
         _words("amqp-ack-level", "none", "broker", "routable", default="broker", schemes=_AMQP),
         _words("kafka-ack-level", "none", "broker", default="broker", schemes=_KAFKA),
-        Attribute("kafka-brokers", _LIST, _is_broker_list, "that of push-endpoint", _KAFKA),
+        Attribute("kafka-brokers", _LIST, _is_broker_list, "none: that of push-endpoint alone", _KAFKA),
         _words(
             "mechanism",
             *("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"),

@@ -38,7 +38,7 @@ def publisher_kind(scheme: str, name: str) -> Callable[[Topic, Connections], Pub
     except ImportError as problem:
         extra = "amqp" if scheme == "amqps" else scheme
         raise ConfigError(
-            f"{scheme}:// needs more than is installed: pip install 'bucketwire[{extra}]'"
+            f"{scheme}:// needs more than is installed: install Bucketwire with the extra {extra}"
         ) from problem
     if not scheme:
         raise ConfigError(f"topic {name} has no push-endpoint")

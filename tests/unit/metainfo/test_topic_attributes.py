@@ -210,10 +210,12 @@ def test_nobody_can_ask_for_a_longer_pause_than_there_is() -> None:
 
 def test_a_missing_library_is_told_by_the_name_of_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(scheme: str, _name: str) -> None:
-        raise ConfigError(f"{scheme}:// needs more than is installed: pip install 'bucketwire[kafka]'")
+        raise ConfigError(
+            f"{scheme}:// needs more than is installed: install Bucketwire with the extra kafka"
+        )
 
     monkeypatch.setattr(topic_attributes, "publisher_kind", missing)
-    with pytest.raises(InvalidRequest, match=r"push-endpoint: kafka:// needs .*bucketwire\[kafka\]"):
+    with pytest.raises(InvalidRequest, match=r"push-endpoint: kafka:// needs .* extra kafka"):
         check_together({"push-endpoint": "kafka://host"}, AWS)
 
 

@@ -7,8 +7,8 @@
     Object:CreateDeleteMarker:NullVersionDeleted  null             old size       no    null version's
 
 `object_version` is there where the bucket has versioning; the null version is `null`, as in
-`x-amz-version-id`. IBM has no word for changes of tags: a rule that asks for them gets `Object:Write`, with
-the object as it is.
+`x-amz-version-id`. IBM has no word for changes of tags and ACLs: a rule that asks for them gets
+`Object:Write`, with the object as it is.
 """
 
 import re
