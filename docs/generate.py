@@ -29,8 +29,8 @@ MADE = "<!-- Written by `make docs` from the code. -->\n\n"
 
 def cli() -> str:
     """Each command and its options."""
-    page = "# Command line\n"
     root = click.Context(bucketwire, info_name="bucketwire", terminal_width=100)
+    page = f"# Command line\n\n```text\n{bucketwire.get_help(root)}\n```\n"
     for name in bucketwire.list_commands(root):
         command = bucketwire.get_command(root, name)
         assert command is not None
