@@ -4,8 +4,6 @@ A write is refused before it is made, so it is judged by what is known then: its
 Filters on metadata and tags are taken to match.
 """
 
-from functools import partial
-
 from bucketwire.errors import Unavailable
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.rule import Part, Rule
@@ -25,7 +23,7 @@ class Backpressure:
         self._metabase = metabase
         self._dialect = dialect
         self._limits = limits
-        self._full = FullTopics(metabase.queue, partial(find_topic, metabase.topics), limits)
+        self._full = FullTopics(metabase.queue, metabase.topics, limits)
 
     def check(self, bucket: str, key: str, operation: str) -> None:
         """Raise `Unavailable` with SlowDown if a rule would send this write to a full topic. Blocks."""

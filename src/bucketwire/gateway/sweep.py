@@ -5,13 +5,14 @@ orphaned   a gateway died between writing them and committing them: removed when
 """
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 import msgspec
 
 from bucketwire.blobs import Blobs
-from bucketwire.errors import BucketwireError, ConfigError
+from bucketwire.errors import BucketwireError, ConfigError, Unavailable
 from bucketwire.log import get_logger
 from bucketwire.metabase.base import Objects
 
@@ -22,6 +23,8 @@ _ORPHAN_AGE = timedelta(hours=24)
 _SUSPICIOUS = 100
 """So many orphans, if they are more than what the metabase knows, mean that it is not the right one. So does
 any orphan where it knows none of the files."""
+
+log = get_logger("gateway")
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -41,10 +44,8 @@ def sweep(objects: Objects, blobs: Blobs, now: datetime) -> Swept:
     while removed := remove_dropped(objects, blobs, _BATCH):
         dropped += removed
     cutoff = now - _ORPHAN_AGE
-    orphans = _orphans(objects, blobs, cutoff)
-    for name in orphans:
-        blobs.remove(name)
-    return Swept(dropped, len(orphans), blobs.remove_unfinished(cutoff))
+    orphaned = _removed(blobs, _orphans(objects, blobs, cutoff))
+    return Swept(dropped, len(orphaned), blobs.remove_unfinished(cutoff))
 
 
 def _orphans(objects: Objects, blobs: Blobs, cutoff: datetime) -> list[str]:
@@ -64,12 +65,25 @@ def _orphans(objects: Objects, blobs: Blobs, cutoff: datetime) -> list[str]:
 
 def remove_dropped(objects: Objects, blobs: Blobs, limit: int) -> int:
     """Remove up to `limit` dropped blobs, then have the metabase forget them; how many it were."""
-    names = objects.dropped_blobs(limit)
-    for name in names:
-        blobs.remove(name)
+    names = _removed(blobs, objects.dropped_blobs(limit))
     if names:
         objects.forget_blobs(names)
     return len(names)
+
+
+def _removed(blobs: Blobs, names: Sequence[str]) -> list[str]:
+    """Those that could be removed: one that cannot stays for another time, and keeps no other."""
+    removed: list[str] = []
+    for name in names:
+        try:
+            blobs.remove(name)
+        except Unavailable as problem:
+            reason = problem.message
+        else:
+            removed.append(name)
+    if len(removed) < len(names):
+        log.warning("blobs_not_removed", blobs=len(names) - len(removed), reason=reason)
+    return removed
 
 
 class BlobSweeper:
@@ -95,12 +109,12 @@ class BlobSweeper:
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         removed = _BATCH
-        while removed == _BATCH:
+        while removed:
             await asyncio.sleep(_PAUSE_SECONDS)
             try:
                 removed = await loop.run_in_executor(
                     self._threads, remove_dropped, self._objects, self._blobs, _BATCH
                 )
             except BucketwireError as problem:
-                get_logger("gateway").warning("blobs_not_removed", reason=str(problem))
+                log.warning("blobs_not_removed", reason=str(problem))
                 return

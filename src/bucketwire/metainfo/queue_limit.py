@@ -9,10 +9,12 @@ What waits is looked at about once a second, so that a queue may grow a little o
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.topic import Topic
-from bucketwire.metabase.base import Queue
+from bucketwire.metabase.base import Queue, Topics
+from bucketwire.metainfo.all_topics import ChosenTopics
 
 DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024
 REJECT = "reject"
@@ -42,31 +44,31 @@ class QueueLimits:
 
 
 class FullTopics:
-    """The topics whose queue is full, as of a moment ago."""
+    """The topics whose queue is full, as of a moment ago. Threads may ask at once."""
 
     def __init__(
-        self,
-        queue: Queue,
-        find_topic: Callable[[str], Topic | None],
-        limits: QueueLimits,
-        clock: Callable[[], float] = time.monotonic,
+        self, queue: Queue, topics: Topics, limits: QueueLimits, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._queue = queue
-        self._find_topic = find_topic
+        self._limited = ChosenTopics(topics, lambda topic: LIMIT_ATTRIBUTE in topic.attributes)
         self._limits = limits
         self._clock = clock
+        self._looks = Lock()
         self._looked_at = float("-inf")
         self._arns: frozenset[str] = frozenset()
 
     def arns(self) -> frozenset[str]:
-        """Their ARNs. Blocks, once a second."""
-        if self._clock() - self._looked_at >= _LOOK_EVERY_SECONDS:
-            self._looked_at = self._clock()
-            backlogs = self._queue.backlogs()
-            self._arns = frozenset(arn for arn, size in backlogs.items() if self._is_full(arn, size))
+        """Their ARNs. Blocks one who asks, once a second."""
+        if self._clock() - self._looked_at >= _LOOK_EVERY_SECONDS and self._looks.acquire(blocking=False):
+            try:
+                self._looked_at = self._clock()
+                self._arns = self._look()
+            finally:
+                self._looks.release()
         return self._arns
 
-    def _is_full(self, arn: str, size_bytes: int) -> bool:
-        topic = self._find_topic(arn)
-        limit = self._limits.limit_of(topic) if topic else self._limits.limit_bytes
-        return 0 < limit <= size_bytes
+    def _look(self) -> frozenset[str]:
+        backlogs = self._queue.backlogs()
+        own = {arn: self._limits.limit_of(topic) for arn, topic in self._limited.look().items()}
+        limits = ((arn, size, own.get(arn, self._limits.limit_bytes)) for arn, size in backlogs.items())
+        return frozenset(arn for arn, size, limit in limits if 0 < limit <= size)

@@ -107,7 +107,7 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
         claims=Claims(metabase.queue, settings.retry_deadline_seconds),
-        full=FullTopics(metabase.queue, metabase.topics.get, queue_limits(settings)),
+        full=FullTopics(metabase.queue, metabase.topics, queue_limits(settings)),
         receipts=Receipts(Path(settings.receipts or settings.scratch / "receipts")),
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bucketwire.blobs import Blobs
-from bucketwire.errors import ConfigError
+from bucketwire.errors import ConfigError, Unavailable
 from bucketwire.event.name import Operation
 from bucketwire.gateway.housekeeping import housekeeping
 from bucketwire.gateway.sweep import Swept, sweep
@@ -44,6 +44,31 @@ def exists(blobs: Blobs, name: str) -> bool:
 
 def tomorrow(hours: int = 25) -> datetime:
     return datetime.now(UTC) + timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("count", [3, 250])
+def test_what_cannot_be_removed_keeps_nothing_else(
+    metabase: Metabase, blobs: Blobs, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    names = [write(blobs) for _ in range(count)]
+    for name in names:
+        metabase.objects.put("media", new_object("a", blob=name), Operation.PUT, origin())
+    metabase.objects.delete("media", "a", origin(), missing_transmits=False)
+    stuck, orphan = metabase.objects.dropped_blobs(count)[0], write(blobs)
+    metabase.objects.put("media", new_object("kept", blob=write(blobs)), Operation.PUT, origin())
+    remove = blobs.remove
+
+    def refuse(name: str) -> None:
+        if name == stuck:
+            raise Unavailable("the bytes of objects cannot be reached")
+        remove(name)
+
+    monkeypatch.setattr(blobs, "remove", refuse)
+    assert sweep(metabase.objects, blobs, tomorrow()) == Swept(count - 1, 1, 0)
+    assert metabase.objects.dropped_blobs(count) == [stuck]
+    assert not exists(blobs, orphan)
+    monkeypatch.undo()
+    assert sweep(metabase.objects, blobs, tomorrow()) == Swept(1, 0, 0)
 
 
 def test_objects_and_parts_keep_their_bytes_and_orphans_go_after_a_day(
