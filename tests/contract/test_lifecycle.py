@@ -96,3 +96,13 @@ def test_runs_end_with_nothing_left(metabase: Metabase, bucket: str, versioning:
     while run_lifecycle(metabase, LATER_NS) != LifecycleCounts(buckets=1):
         assert left(metabase, bucket) < 4
     assert left(metabase, bucket) == 0
+
+
+def test_a_bucket_that_fails_keeps_none_behind_it(metabase: Metabase) -> None:
+    for name, document in {"a-new-kind": '[{"From": "the future"}]', "b-plain": DOCUMENT}.items():
+        metabase.buckets.create(name, "owner-1", "us-east-1")
+        metabase.buckets.set_document(name, LIFECYCLE_DOCUMENT, document)
+        put(metabase, name)
+    counts = run_lifecycle(metabase, LATER_NS)
+    assert (counts.buckets, counts.expired_objects, list(counts.failed)) == (1, 1, ["a-new-kind"])
+    assert (left(metabase, "a-new-kind"), left(metabase, "b-plain")) == (1, 0)

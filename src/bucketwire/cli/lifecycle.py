@@ -39,6 +39,9 @@ def run(now: str | None, data: Path, metabase: str | None, *, as_json: bool) -> 
             f" {counts.expired_delete_markers} delete markers removed,"
             f" {counts.aborted_uploads} uploads aborted"
         )
+    if counts.failed:
+        reasons = "; ".join(f"{bucket}: {reason}" for bucket, reason in counts.failed.items())
+        raise ConfigError(f"the rules of some buckets could not be applied: {reasons}")
 
 
 def _read_time_ns(text: str) -> int:

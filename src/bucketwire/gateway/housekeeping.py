@@ -73,7 +73,9 @@ def _try(name: str, job: Callable[[], None], stop: threading.Event) -> None:
 
 
 def _apply_lifecycle(metabase: Metabase, clock: SteadyClock) -> None:
-    log.info("lifecycle_applied", **msgspec.to_builtins(run_lifecycle(metabase, clock.now_ns())))
+    counts = run_lifecycle(metabase, clock.now_ns())
+    say = log.warning if counts.failed else log.info
+    say("lifecycle_applied", **msgspec.to_builtins(counts))
 
 
 def _sweep(metabase: Metabase, blobs: Blobs, clock: SteadyClock) -> None:

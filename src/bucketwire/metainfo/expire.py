@@ -10,7 +10,7 @@ from itertools import groupby
 
 import msgspec
 
-from bucketwire.errors import InvalidRequest, NotFound
+from bucketwire.errors import InvalidRequest, NotFound, Unavailable
 from bucketwire.event.change import Origin
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import NULL_VERSION_ID, Condition
@@ -37,19 +37,26 @@ class LifecycleCounts(msgspec.Struct):
     expired_versions: int = 0
     expired_delete_markers: int = 0
     aborted_uploads: int = 0
+    failed: dict[str, str] = {}
+    """Why it could not be done, by bucket."""
 
 
 def run_lifecycle(metabase: Metabase, now_ns: int) -> LifecycleCounts:
-    """Remove all that is due by then; what was done."""
+    """Remove all that is due by then; what was done. A bucket that fails keeps none behind it."""
     counts = LifecycleCounts()
     origin = Origin(LIFECYCLE_PRINCIPAL, LIFECYCLE_PRINCIPAL, secrets.token_hex(8).upper(), "lifecycle")
     for bucket, document in metabase.buckets.with_document(LIFECYCLE_DOCUMENT):
-        rules = lifecycle_from_document(document)
         try:
+            rules = lifecycle_from_document(document)
             _expire_objects(metabase, bucket.name, rules, now_ns, origin, counts)
             _abort_uploads(metabase, bucket.name, rules, now_ns, counts)
         except NotFound:
             continue  # the bucket was deleted meanwhile
+        except Unavailable:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the other buckets must come
+            counts.failed[bucket.name] = f"{type(problem).__name__}: {problem}"
+            continue
         counts.buckets += 1
     return counts
 

@@ -12,6 +12,8 @@ from bucketwire.access.credentials import root_credentials
 from bucketwire.cli.main import bucketwire
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
+from bucketwire.metabase.base import Metabase
+from bucketwire.metainfo.lifecycle import LIFECYCLE_DOCUMENT
 from factories import new_object, origin
 
 Run = Callable[..., tuple[int, str, str]]
@@ -84,11 +86,21 @@ def test_the_lifecycle_runs_on_demand_at_any_time(run: Run) -> None:
         "expired_versions": 0,
         "expired_delete_markers": 0,
         "aborted_uploads": 0,
+        "failed": {},
     }
     assert "0 uploads aborted" in run("lifecycle", "run")[1]
     code, _, err = run("lifecycle", "run", "--now", "tomorrow")
     assert code == 1
     assert "--now" in err
+
+
+def test_a_bucket_whose_lifecycle_cannot_be_applied_is_named(run: Run, metabase: Metabase) -> None:
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    metabase.buckets.set_document("media", LIFECYCLE_DOCUMENT, '[{"From": "the future"}]')
+    code, out, err = run("lifecycle", "run")
+    assert code == 1
+    assert out.startswith("0 buckets")
+    assert "media: ValidationError" in err
 
 
 @pytest.mark.usefixtures("metabase")

@@ -17,7 +17,7 @@ from bucketwire.gateway import housekeeping as housekeeping_module
 from bucketwire.gateway import readiness, retention
 from bucketwire.gateway.housekeeping import housekeeping
 from bucketwire.gateway.metrics import metrics_page
-from bucketwire.gateway.readiness import LOST, Readiness, ReadyState, look
+from bucketwire.gateway.readiness import ALIVE_SECONDS, LOST, Pulse, Readiness, ReadyState, look
 from bucketwire.gateway.retention import HOUR_NS, enforce_retention, pipeline_lag
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -214,10 +214,10 @@ def test_ready_warns_at_half_the_retention_and_fails_when_changes_are_lost(
 ) -> None:
     alive(metabase, clock)
     write(metabase, "a")
-    assert look(metabase, 100).page() == {"ready": True}
+    assert look(metabase, 100, Pulse()).page() == {"ready": True}
     clock.passed_hours = 60
     alive(metabase, clock)
-    assert look(metabase, 100).page() == {
+    assert look(metabase, 100, Pulse()).page() == {
         "ready": True,
         "warning": "the pipeline is 60 h behind: changes are kept for 100 h",
     }
@@ -225,16 +225,39 @@ def test_ready_warns_at_half_the_retention_and_fails_when_changes_are_lost(
     alive(metabase, clock)
     write(metabase, "b")
     enforce_retention(metabase, 100)
-    assert look(metabase, 100).page() == {"ready": False, "reason": LOST}
+    assert look(metabase, 100, Pulse()).page() == {"ready": False, "reason": LOST}
     assert log.alarms
 
 
 def test_ready_tells_a_pipeline_that_starts_from_one_that_is_silent(metabase: Metabase, clock: Clock) -> None:
-    assert look(metabase, 100).reason == "the pipeline is starting"
+    assert look(metabase, 100, Pulse()).reason == "the pipeline is starting"
     alive(metabase, clock)
-    assert look(metabase, 100).reason is None
+    assert look(metabase, 100, Pulse()).reason is None
     clock.passed_hours = 1
-    assert look(metabase, 100).reason == "the pipeline has not reported for 3600 s"
+    assert look(metabase, 100, Pulse()).reason == "the pipeline has not reported for 3600 s"
+
+
+@pytest.mark.parametrize("difference", [-3600, -60, 0, 60, 3600])
+def test_a_pipeline_with_another_clock_is_alive_as_long_as_that_moves(difference: int) -> None:
+    pulse, started_ns = Pulse(), 1_000_000 * 10**9
+
+    def silent(beat: int, now: int) -> float:
+        """What is said at that second of a pipeline that was last alive at the other."""
+        told_ns = started_ns + (beat + difference) * 10**9
+        return pulse.silent_seconds(told_ns, started_ns + now * 10**9, float(now))
+
+    silent(1, 1)
+    assert [silent(now, now) for now in (2, 3, 4)] == [0, 0, 0]
+    assert silent(4, 6) == 2
+    assert silent(4, 11) == 7 > ALIVE_SECONDS
+    assert silent(4, 100) == 96
+    assert silent(101, 101) == 0
+
+
+def test_a_time_that_moved_between_two_looks_far_apart_proves_nothing() -> None:
+    pulse = Pulse()
+    pulse.silent_seconds(1 * 10**9, 1 * 10**9, 1.0)
+    assert pulse.silent_seconds(31 * 10**9, 61 * 10**9, 61.0) == 30
 
 
 def test_the_metabase_is_not_asked_at_each_request(metabase: Metabase, clock: Clock) -> None:
@@ -252,7 +275,7 @@ def test_who_asks_while_another_looks_waits_for_what_it_sees(
 ) -> None:
     looks: list[Metabase] = []
 
-    def slow_look(looked_at: Metabase, _retention_hours: int) -> ReadyState:
+    def slow_look(looked_at: Metabase, _retention_hours: int, _pulse: Pulse) -> ReadyState:
         looks.append(looked_at)
         Event().wait(0.1)
         return ReadyState("seen")
