@@ -23,6 +23,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from bucketwire.cli.env import endpoint
+from bucketwire.cli.shown import printable
 from bucketwire.errors import ConfigError
 
 BODY_LIMIT_BYTES = 16 * 1024 * 1024
@@ -192,16 +193,6 @@ def json_line(body: bytes) -> str:
         return text if text.isprintable() else json.dumps(parsed)
     except (ValueError, RecursionError):
         return json.dumps(text)
-
-
-def printable(text: str) -> str:
-    """The text, with an escape for each character that is not printable."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )
 
 
 def _decoded(body: bytes, kind: type[Any]) -> Any:

@@ -44,4 +44,9 @@ def shown_age(seconds: float) -> str:
 
 def printable(text: str) -> str:
     """The text without characters that a terminal would obey: they are shown as escapes."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
+        for each in text
+    )

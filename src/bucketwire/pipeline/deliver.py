@@ -100,8 +100,7 @@ class SliceDelivery:
             under_way = self._worker.threads.submit(self._dispatch, groups)
         if under_way is not None:
             tally += under_way.result()
-        if not self._worker.late:
-            self._worker.publishers.shrink()
+        self._worker.publishers.shrink()
         tally.count()
         if tally.messages:
             log.info("slice_delivered", delivered=tally.delivered, parked=tally.parked, buried=tally.buried)

@@ -36,7 +36,7 @@ class Lease:
     def __init__(self, cursors: Cursors, holder: str) -> None:
         self._cursors = cursors
         self._holder = holder
-        self._taken = False
+        self._lost = False
         self._released = Event()
         self._thread = Thread(target=self._keep, name="lease", daemon=True)
 
@@ -62,7 +62,7 @@ class Lease:
 
     def is_lost(self) -> bool:
         """Whether somebody else has it by now, or has had it."""
-        return self._taken
+        return self._lost
 
     def release(self) -> None:
         """Let another have it at once."""
@@ -87,6 +87,6 @@ class Lease:
 
     def _prolong(self) -> None:
         try:
-            self._taken = not self._cursors.keep(CONSUMER, self._holder, SECONDS)
+            self._lost = not self._cursors.keep(CONSUMER, self._holder, SECONDS)
         except Exception as error:  # noqa: BLE001 - without this thread nobody knows whether it is lost
             log.warning("lease_not_kept", reason=f"{type(error).__name__}: {error}")

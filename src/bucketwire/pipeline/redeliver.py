@@ -158,8 +158,7 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     done, late = done & running.keys(), late & running.keys()
     for each in late:
         each.add_done_callback(partial(_log_trouble, running[each]))
-    if not worker.drains:
-        worker.drain_publishers.shrink()
+    worker.drain_publishers.shrink()
     return _total({each: running[each] for each in done})
 
 

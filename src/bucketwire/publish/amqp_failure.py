@@ -3,7 +3,6 @@
 The texts of the broker and of pika are read but never passed on: they name users and virtual hosts.
 """
 
-import errno
 import re
 import socket
 import ssl
@@ -17,25 +16,10 @@ from pika.adapters.utils.connection_workflow import (
 )
 
 from bucketwire.publish.guard import PRIVATE_NETWORK
+from bucketwire.publish.reasons import CERTIFICATE, CONNECTION
 
 _FORCED = 320
 _TOO_LARGE = re.compile(r"message size \d+ is larger than \D*(\d+)")
-_CONNECT_REASONS = {
-    errno.ECONNREFUSED: "connection refused",
-    errno.EHOSTUNREACH: "no route to the host",
-    errno.ENETUNREACH: "no route to the host",
-    errno.ETIMEDOUT: "connection timed out",
-}
-_CERTIFICATE_REASONS = {  # by OpenSSL's X509_V_ERR codes
-    9: "the certificate is not valid yet",
-    10: "the certificate has expired",
-    18: "the certificate is self-signed",
-    19: "the certificate is of an unknown authority",
-    20: "the certificate is of an unknown authority",
-    21: "the certificate is of an unknown authority",
-    62: "the certificate is for another host name",
-    64: "the certificate is for another host name",
-}
 
 
 class Failure(Exception):
@@ -138,7 +122,7 @@ def _network_reason(error: OSError | UnicodeError | ForbiddenAddress) -> str:
         case ForbiddenAddress():
             return PRIVATE_NETWORK
         case ssl.SSLCertVerificationError():
-            return _CERTIFICATE_REASONS.get(error.verify_code, "the certificate is not trusted")
+            return CERTIFICATE.get(error.verify_code, "the certificate is not trusted")
         case ssl.SSLError():
             return "TLS handshake failed"
         case socket.gaierror() | UnicodeError():  # the latter of a name that cannot even be asked for
@@ -146,4 +130,4 @@ def _network_reason(error: OSError | UnicodeError | ForbiddenAddress) -> str:
         case TimeoutError():
             return "connection timed out"
         case _:
-            return _CONNECT_REASONS.get(error.errno or 0, "connection lost")
+            return CONNECTION.get(error.errno or 0, "connection lost")

@@ -3,12 +3,11 @@
 Reasons are words of ours: libcurl's own error texts may show the URL.
 """
 
-import errno
-
 import pycurl
 
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.pem_files import UNUSABLE
+from bucketwire.publish.reasons import CERTIFICATE, CONNECTION
 
 RETRY_AFTER_LIMIT_SECONDS = 3600.0
 """An endpoint may ask for a longer pause, and does not get it."""
@@ -36,21 +35,8 @@ _REASONS = {
     pycurl.E_UNSUPPORTED_PROTOCOL: "the answer is not HTTP",
     pycurl.E_FTP_WEIRD_SERVER_REPLY: "the answer is not HTTP",
 }
-_CONNECT_REASONS = {
-    errno.ECONNREFUSED: "connection refused",
-    errno.EHOSTUNREACH: "no route to the host",
-    errno.ENETUNREACH: "no route to the host",
-    errno.ETIMEDOUT: "connection timed out",
-}
-_CERTIFICATE_REASONS = {  # by OpenSSL's X509_V_ERR codes; libcurl leaves 1 when it found the name wrong
-    1: "the certificate is for another host name",
-    9: "the certificate is not valid yet",
-    10: "the certificate has expired",
-    18: "the certificate is self-signed",
-    19: "the certificate is of an unknown authority",
-    20: "the certificate is of an unknown authority",
-    21: "the certificate is of an unknown authority",
-}
+_CERTIFICATE = CERTIFICATE | {1: CERTIFICATE[62]}
+"""libcurl leaves 1 when it found the name wrong."""
 
 
 def outcome_of_answer(request: pycurl.Curl) -> Outcome:
@@ -68,10 +54,10 @@ def outcome_of_answer(request: pycurl.Curl) -> Outcome:
 def reason_of_failure(request: pycurl.Curl, error: int) -> str:
     """Why there is no answer."""
     if error == pycurl.E_COULDNT_CONNECT:
-        return _CONNECT_REASONS.get(request.getinfo(pycurl.OS_ERRNO), "no connection")
+        return CONNECTION.get(request.getinfo(pycurl.OS_ERRNO), "no connection")
     if error == pycurl.E_PEER_FAILED_VERIFICATION:
         code = request.getinfo(pycurl.SSL_VERIFYRESULT)
-        return _CERTIFICATE_REASONS.get(code, "the certificate is not trusted")
+        return _CERTIFICATE.get(code, "the certificate is not trusted")
     return _REASONS.get(error, f"libcurl error {error}")
 
 

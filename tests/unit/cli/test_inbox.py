@@ -14,7 +14,8 @@ from http.client import HTTPConnection
 
 import pytest
 
-from bucketwire.cli.inbox import json_line, lines, printable
+from bucketwire.cli.inbox import json_line, lines
+from bucketwire.cli.shown import printable
 from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import AWS, CEPH, Dialect
 from bucketwire.event.installation import Installation
