@@ -192,6 +192,7 @@ def test_a_part_is_copied_from_a_range_of_another_object(s3: Any, bucket: str, s
         ("bytes=hello-", "InvalidArgument"),
         ("bytes=0-2,3-5", "InvalidArgument"),
         ("bytes=0-21", "InvalidRange"),
+        (f"bytes=0-{'9' * 5000}", "InvalidRange"),
     ],
 )
 def test_a_range_that_cannot_be_copied_is_refused(s3: Any, bucket: str, asked: str, code: str) -> None:

@@ -14,6 +14,7 @@ from bucketwire.errors import CallError, InvalidRequest, Unavailable
 from bucketwire.gateway.body import PIECE_BYTES, ObjectBody, Verified
 from bucketwire.gateway.checksums import ALGORITHMS, BodyDigests, Expected
 from bucketwire.gateway.copy_source import found_source
+from bucketwire.gateway.protocol.values import byte_offset
 from bucketwire.gateway.s3_lookup import Found
 from bucketwire.gateway.s3_multipart import checksum_kind, invalid_argument, page_limit, started_upload
 from bucketwire.gateway.services import Call, Operation, Reply, Services, takes
@@ -22,7 +23,7 @@ from bucketwire.metainfo.permission import Permission
 
 _LAST_NUMBER = 10_000
 _MAX_PARTS = 1000
-_RANGE = re.compile(r"bytes=(\d{1,18})-(\d{1,18})", re.ASCII)
+_RANGE = re.compile(r"bytes=(\d+)-(\d+)", re.ASCII)
 
 
 async def upload_part(call: Call) -> Reply:
@@ -136,14 +137,14 @@ def _range(text: str | None, size_bytes: int) -> tuple[int, int]:
     if text is None:
         return 0, size_bytes
     found = _RANGE.fullmatch(text)
-    if found is None or int(found[1]) > int(found[2]):
+    if found is None or byte_offset(found[1]) > byte_offset(found[2]):
         raise invalid_argument(
             "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are"
             " the zero-based offsets of the first and last bytes to copy",
             "x-amz-copy-source-range",
             text,
         )
-    start, end = int(found[1]), int(found[2]) + 1
+    start, end = byte_offset(found[1]), byte_offset(found[2]) + 1
     if end > size_bytes:
         raise InvalidRequest(
             f"Range specified is not valid for source object of size: {size_bytes}",

@@ -8,7 +8,7 @@ from bucketwire.blobs import Readable
 from bucketwire.errors import InvalidRequest
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.conditions import created_at, not_modified
-from bucketwire.gateway.protocol.values import http_date
+from bucketwire.gateway.protocol.values import byte_offset, http_date
 from bucketwire.gateway.s3_lookup import Found, readable_object
 from bucketwire.gateway.s3_objects import checksum_type
 from bucketwire.gateway.services import Call, Operation, Reply, Services, takes
@@ -17,7 +17,7 @@ from bucketwire.metainfo.permission import ANONYMOUS
 
 _PIECE_BYTES = 256 * 1024
 _DEFAULT_CONTENT_TYPE = "binary/octet-stream"
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
 _OVERRIDES = {
     "response-cache-control": "cache-control",
     "response-content-disposition": "content-disposition",
@@ -190,9 +190,10 @@ def _range(asked: str | None, size_bytes: int) -> Stretch:
     if found is None or found[0] == "bytes=-" or _backwards(found):
         return Stretch(0, size_bytes, whole=True)
     if not found[1]:
-        start, end = max(size_bytes - int(found[2]), 0), size_bytes
+        start, end = max(size_bytes - byte_offset(found[2]), 0), size_bytes
     else:
-        start, end = int(found[1]), min(int(found[2]) + 1, size_bytes) if found[2] else size_bytes
+        start = byte_offset(found[1])
+        end = min(byte_offset(found[2]) + 1, size_bytes) if found[2] else size_bytes
     if start >= end:
         raise InvalidRequest(
             "The requested range is not satisfiable",
@@ -204,7 +205,7 @@ def _range(asked: str | None, size_bytes: int) -> Stretch:
 
 
 def _backwards(found: re.Match[str]) -> bool:
-    return bool(found[1] and found[2]) and int(found[2]) < int(found[1])
+    return bool(found[1] and found[2]) and byte_offset(found[2]) < byte_offset(found[1])
 
 
 _TAKES = takes(

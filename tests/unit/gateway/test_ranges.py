@@ -1,4 +1,4 @@
-"""A range that is meant for one object, and not for what may have replaced it: If-Range."""
+"""Ranges whose numbers are longer than any size, and those that are meant for one object only: If-Range."""
 
 import pytest
 
@@ -36,3 +36,24 @@ def test_any_other_gets_the_whole_object(app: InProcess, stored: Answered, valid
 def test_without_a_range_it_says_nothing(app: InProcess) -> None:
     got = app.signed("GET", "/media/ranged", headers=[("if-range", '"another"')])
     assert (got.status, got.body) == (200, CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "content_range"),
+    [
+        ("bytes=5-9223372036854775806", "bytes 5-9/10"),
+        (f"bytes=5-{'9' * 5000}", "bytes 5-9/10"),
+        (f"bytes={'0' * 5000}5-{'0' * 5000}7", "bytes 5-7/10"),
+        ("bytes=-9223372036854775807", "bytes 0-9/10"),
+    ],
+)
+def test_a_range_may_end_far_behind_the_object(app: InProcess, asked: str, content_range: str) -> None:
+    got = app.signed("GET", "/media/ranged", headers=[("range", asked)])
+    assert (got.status, got.headers["content-range"]) == (206, content_range)
+
+
+@pytest.mark.parametrize("start", ["9" * 19, "9" * 5000])
+def test_no_range_starts_there(app: InProcess, start: str) -> None:
+    got = app.signed("GET", "/media/ranged", headers=[("range", f"bytes={start}-")])
+    assert (got.status, got.code, got.headers["content-range"]) == (416, "InvalidRange", "bytes */10")
+    assert app.signed("GET", "/media/ranged", headers=[("range", f"bytes={start}-5")]).status == 200

@@ -8,6 +8,8 @@ from typing import Any
 from bucketwire.gateway.protocol.model import Shape
 
 Convert = Callable[[str], Any]
+_OFFSET_DIGITS = 18
+_BEHIND_EVERYTHING = 10**_OFFSET_DIGITS
 
 
 def reader(shape: Shape) -> Convert:
@@ -28,6 +30,12 @@ def writer(shape: Shape, *, in_header: bool) -> Callable[[Any], str]:
 def http_date(when: datetime) -> str:
     """`Sun, 15 Nov 2026 20:24:40 GMT`."""
     return format_datetime(when, usegmt=True)
+
+
+def byte_offset(digits: str) -> int:
+    """Where a byte is, by a number of any length: one behind all objects stands for all such."""
+    significant = digits.lstrip("0")
+    return int(significant or "0") if len(significant) <= _OFFSET_DIGITS else _BEHIND_EVERYTHING
 
 
 def _integer(text: str) -> int:
