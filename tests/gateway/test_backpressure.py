@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from factories import message
+from gateway.refused import refusal
 from gateway.running import ROOT, RunningGateway, run_gateway
 
 LIMIT_BYTES = 10_000
+LARGE = b"x" * 20_000
 
 
 @pytest.fixture
@@ -53,6 +56,26 @@ def test_a_write_that_would_need_a_full_queue_is_told_to_slow_down_and_changes_n
     s3.put_object(Bucket=bucket, Key="other/a", Body=b"")
     s3.delete_object(Bucket=bucket, Key="logs/a")
     s3.close()
+
+
+def test_what_is_told_to_slow_down_leaves_no_bytes_on_the_disk(gateway: RunningGateway) -> None:
+    s3 = gateway.client("s3")
+    bucket = full_topic(gateway, s3)
+    s3.put_object(Bucket=bucket, Key="source", Body=LARGE)
+    before = files_below(gateway.objects)
+    form = s3.generate_presigned_post(bucket, "logs/posted")
+    posted = urllib3.request("POST", form["url"], fields={**form["fields"], "file": ("name", LARGE)})
+    source = {"Bucket": bucket, "Key": "source"}
+    assert refusal(s3.put_object, Bucket=bucket, Key="logs/put", Body=LARGE) == ("SlowDown", 503)
+    assert refusal(s3.copy_object, Bucket=bucket, Key="logs/copy", CopySource=source) == ("SlowDown", 503)
+    assert (posted.status, b"<Code>SlowDown</Code>" in posted.data) == (503, True)
+    assert files_below(gateway.objects) == before
+    assert len(before) == 1
+    s3.close()
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def test_what_would_be_sent_is_explained_though_the_queue_is_full(gateway: RunningGateway) -> None:

@@ -5,18 +5,20 @@ A copy has bytes of its own: on local disks they are links, elsewhere they are w
 """
 
 from base64 import b64encode
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from bucketwire.errors import CallError, Denied, InvalidRequest, Unavailable
+from bucketwire.blobs import Blobs
+from bucketwire.errors import Denied, InvalidRequest, Unavailable
 from bucketwire.event.change import Versioning
 from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway import described
+from bucketwire.gateway.blob_writes import removed_if_refused
 from bucketwire.gateway.body import PIECE_BYTES
 from bucketwire.gateway.checksums import ALGORITHMS, new_digest
 from bucketwire.gateway.conditions import write_condition
@@ -132,25 +134,27 @@ def _description(
 
 def _committed(call: Call, stored: StoredObject, description: Description) -> StoredObject:
     """Commit the copy; FileNotFoundError when the bytes of the source have gone."""
-    segments: list[Segment] = []
-    try:
-        for segment in stored.segments:
-            copied = call.services.blobs.copy(segment.blob)
-            segments.append(msgspec.structs.replace(segment, blob=copied))
-        new = _new_object(call, stored, description, tuple(segments))
-        objects, condition = call.services.metabase.objects, write_condition(call.input)
-        return call.committed(objects.put(call.bucket, new, Mutation.COPY, call.origin(), condition))
-    except Unavailable:
-        raise  # whether the metabase has it is not certain, so the bytes stay
-    except (CallError, FileNotFoundError):
+    origin, new = call.origin(), _new_object(call, stored, description)
+    objects, condition = call.services.metabase.objects, write_condition(call.input)
+    segments = _copied(call.services.blobs, stored.segments)
+    new = msgspec.structs.replace(new, segments=segments)
+    with removed_if_refused(call.services.blobs, *(segment.blob for segment in segments)):
+        return call.committed(objects.put(call.bucket, new, Mutation.COPY, origin, condition))
+
+
+def _copied(blobs: Blobs, segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """Segments of the same bytes, in blobs of their own: all of them, or none."""
+    copies: list[Segment] = []
+    with ExitStack() as undone:
         for segment in segments:
-            call.services.blobs.remove(segment.blob)
-        raise
+            copies.append(msgspec.structs.replace(segment, blob=blobs.copy(segment.blob)))
+            undone.callback(blobs.remove, copies[-1].blob)
+        undone.pop_all()
+    return tuple(copies)
 
 
-def _new_object(
-    call: Call, stored: StoredObject, description: Description, segments: tuple[Segment, ...]
-) -> NewObject:
+def _new_object(call: Call, stored: StoredObject, description: Description) -> NewObject:
+    """The copy, still without segments."""
     return NewObject(
         key=call.key,
         size_bytes=stored.size_bytes,
@@ -163,7 +167,6 @@ def _new_object(
         tags=description.tags,
         checksums=_checksums(call, stored),
         inline=stored.inline,
-        segments=segments,
     )
 
 

@@ -1,17 +1,17 @@
 """Storing an object that comes in one request."""
 
-import asyncio
+from functools import partial
 
 from bucketwire.blobs import BlobWriter
-from bucketwire.errors import CallError, Unavailable
+from bucketwire.event.change import Origin
 from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway import described
+from bucketwire.gateway.blob_writes import removed_if_refused, write_blob
 from bucketwire.gateway.body import ObjectBody, Verified
 from bucketwire.gateway.conditions import write_condition
 from bucketwire.gateway.described import Description, read_description
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import NewObject, Segment, StoredObject
-from bucketwire.metainfo.permission import Permission
 
 
 async def put_object(call: Call) -> Reply:
@@ -39,49 +39,15 @@ def checksum_type(stored: StoredObject) -> str:
     return "COMPOSITE" if any("-" in value for value in stored.checksums.values()) else "FULL_OBJECT"
 
 
-async def _put_inline(call: Call, body: ObjectBody, description: Description) -> StoredObject:
-    content = b"".join([piece async for piece in body.pieces()])
-    body.digest(content)
-    return await call.services.run(_commit, call, body.verified(), description, content, None)
-
-
-async def _put_blob(call: Call, body: ObjectBody, description: Description) -> StoredObject:
-    """Write the bytes as they come; the object is committed once all of them are on the disk."""
-    services = call.services
-    await services.run(call.permit, Permission.WRITE)
-    writer = await services.run(services.blobs.writer)
-    try:
-        async for piece in body.pieces():
-            await services.run(_write, body, writer, piece)
-        return await services.run(_commit_blob, call, body.verified(), description, writer)
-    except BaseException:
-        await asyncio.shield(services.run(writer.abort))
-        raise
-
-
-def _write(body: ObjectBody, writer: BlobWriter, piece: bytes) -> None:
-    body.digest(piece)
-    writer.write(piece)
-
-
-def _commit_blob(
-    call: Call, verified: Verified, description: Description, writer: BlobWriter
-) -> StoredObject:
-    name = writer.commit()
-    try:
-        return _commit(call, verified, description, None, name)
-    except Unavailable:
-        raise  # whether the metabase has it is not certain, so the bytes stay
-    except CallError:
-        call.services.blobs.remove(name)
-        raise
-
-
-def _commit(
-    call: Call, verified: Verified, description: Description, inline: bytes | None, blob: str | None
-) -> StoredObject:
-    call.permit(Permission.WRITE)
-    new = NewObject(
+def new_object(
+    call: Call,
+    description: Description,
+    verified: Verified,
+    inline: bytes | None = None,
+    blob: str | None = None,
+) -> NewObject:
+    """The object that came, with its bytes in memory or in a blob."""
+    return NewObject(
         key=call.key,
         size_bytes=verified.size_bytes,
         etag=verified.etag,
@@ -95,9 +61,35 @@ def _commit(
         inline=inline,
         segments=(Segment(blob, verified.size_bytes),) if blob else (),
     )
-    objects = call.services.metabase.objects
-    put = objects.put(call.bucket, new, Mutation.PUT, call.origin(), write_condition(call.input))
-    return call.committed(put)
+
+
+async def _put_inline(call: Call, body: ObjectBody, description: Description) -> StoredObject:
+    content = b"".join([piece async for piece in body.pieces()])
+    body.digest(content)
+    return await call.services.run(_commit_inline, call, description, body.verified(), content)
+
+
+async def _put_blob(call: Call, body: ObjectBody, description: Description) -> StoredObject:
+    await call.services.run(call.admit)  # before any of its bytes are taken
+    return await write_blob(call.services, body, partial(_commit_blob, call, description))
+
+
+def _commit_inline(call: Call, description: Description, verified: Verified, content: bytes) -> StoredObject:
+    origin = call.admit()
+    return _commit(call, origin, new_object(call, description, verified, inline=content))
+
+
+def _commit_blob(
+    call: Call, description: Description, verified: Verified, writer: BlobWriter
+) -> StoredObject:
+    origin, blob = call.admit(), writer.commit()
+    with removed_if_refused(call.services.blobs, blob):
+        return _commit(call, origin, new_object(call, description, verified, blob=blob))
+
+
+def _commit(call: Call, origin: Origin, new: NewObject) -> StoredObject:
+    objects, condition = call.services.metabase.objects, write_condition(call.input)
+    return call.committed(objects.put(call.bucket, new, Mutation.PUT, origin, condition))
 
 
 _CHECKSUMS = (

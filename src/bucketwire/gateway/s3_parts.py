@@ -1,8 +1,6 @@
 """The parts of a multipart upload: sent, copied from another object, listed. Each is one blob."""
 
-import asyncio
 import re
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
@@ -10,7 +8,8 @@ from io import BytesIO
 from typing import Any
 
 from bucketwire.blobs import BlobWriter, Readable
-from bucketwire.errors import CallError, InvalidRequest, Unavailable
+from bucketwire.errors import InvalidRequest, Unavailable
+from bucketwire.gateway.blob_writes import removed_if_refused, write_blob
 from bucketwire.gateway.body import PIECE_BYTES, ObjectBody, Verified
 from bucketwire.gateway.checksums import ALGORITHMS, BodyDigests, Expected
 from bucketwire.gateway.copy_source import found_source
@@ -31,7 +30,7 @@ async def upload_part(call: Call) -> Reply:
     number = _part_number(call)
     upload = await call.services.run(_upload, call)
     body = ObjectBody(call.request, call.caller, upload.checksum_algorithm)
-    part = await write_blob(call.services, body, lambda verified, blob: _keep(call, number, verified, blob))
+    part = await write_blob(call.services, body, partial(_keep, call, number))
     call.services.sweeper.wake()
     return {"ETag": f'"{part.etag}"', **_checksum_members(part)}
 
@@ -60,39 +59,11 @@ async def list_parts(call: Call) -> Reply:
     return await call.services.run(job)
 
 
-async def write_blob(services: Services, body: ObjectBody, keep: Callable[[Verified, str], Part]) -> Part:
-    """Write the bytes as they come, and keep them once all of them are on the disk."""
-    writer = await services.run(services.blobs.writer)
-    try:
-        async for piece in body.pieces():
-            await services.run(_write, body, writer, piece)
-        return await services.run(_commit, services, writer, body.verified(), keep)
-    except BaseException:
-        await asyncio.shield(services.run(writer.abort))
-        raise
-
-
-def _write(body: ObjectBody, writer: BlobWriter, piece: bytes) -> None:
-    body.digest(piece)
-    writer.write(piece)
-
-
-def _commit(
-    services: Services, writer: BlobWriter, verified: Verified, keep: Callable[[Verified, str], Part]
-) -> Part:
+def _keep(call: Call, number: int, verified: Verified, writer: BlobWriter) -> Part:
     blob = writer.commit()
-    try:
-        return keep(verified, blob)
-    except Unavailable:
-        raise  # whether the metabase has it is not certain, so the bytes stay
-    except CallError:
-        services.blobs.remove(blob)
-        raise
-
-
-def _keep(call: Call, number: int, verified: Verified, blob: str) -> Part:
     part = Part(number, verified.size_bytes, verified.etag, blob, checksums=verified.checksums)
-    return call.services.metabase.uploads.put_part(call.bucket, call.key, call.input["UploadId"], part)
+    with removed_if_refused(call.services.blobs, blob):
+        return call.services.metabase.uploads.put_part(call.bucket, call.key, call.input["UploadId"], part)
 
 
 def _copy(call: Call, number: int) -> tuple[Found, Part]:
@@ -104,7 +75,7 @@ def _copy(call: Call, number: int) -> tuple[Found, Part]:
     try:
         with closing(_opened(services, found.stored, start)) as source:
             verified = _copy_bytes(source, writer, length, expected)
-        return found, _commit(services, writer, verified, lambda *kept: _keep(call, number, *kept))
+        return found, _keep(call, number, verified, writer)
     except BaseException:
         writer.abort()
         raise

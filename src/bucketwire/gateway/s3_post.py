@@ -11,11 +11,12 @@ from urllib.parse import quote, urlencode
 
 from bucketwire.access.credentials import KeyRing
 from bucketwire.blobs import BlobWriter
-from bucketwire.errors import CallError, InvalidRequest, Unavailable
-from bucketwire.event.change import Versioning
+from bucketwire.errors import InvalidRequest
+from bucketwire.event.change import Origin, Versioning
 from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway import auth_v2, auth_v4
 from bucketwire.gateway.answer import Answer
+from bucketwire.gateway.blob_writes import removed_if_refused
 from bucketwire.gateway.body import MAX_OBJECT_BYTES, Verified
 from bucketwire.gateway.caller import UNSIGNED, Caller, does_not_match, find_credentials, same
 from bucketwire.gateway.checksums import PREFIX, BodyDigests, Expected, read_expected
@@ -27,10 +28,11 @@ from bucketwire.gateway.protocol.faults import not_implemented
 from bucketwire.gateway.protocol.serialize import DECLARATION
 from bucketwire.gateway.protocol.xml import Element, escape_xml, malformed_xml, parse_xml
 from bucketwire.gateway.request import Request
+from bucketwire.gateway.s3_objects import new_object
 from bucketwire.gateway.s3_tagging import object_tags
 from bucketwire.gateway.services import Call, Services
 from bucketwire.gateway.transport import url_of
-from bucketwire.metabase.values import NewObject, Segment, StoredObject
+from bucketwire.metabase.values import NewObject, StoredObject
 from bucketwire.metainfo.permission import Permission
 
 FORM_UPLOAD = "PostObject"
@@ -73,7 +75,7 @@ async def post_object(
     described, expected = _described(fields), read_expected(fields, (), None)
     call = Call(services, request, caller, bucket, key, {"ACL": described.acl})
     upload = _FileUpload(call, described, policy, expected)
-    await services.run(call.permit, Permission.WRITE)
+    await services.run(call.admit)
     stored, version_id = await upload.receive(form)
     services.sweeper.wake()
     await call.push()
@@ -118,53 +120,31 @@ class _FileUpload:
                 "Your proposed upload exceeds the maximum allowed size", code="EntityTooLarge"
             )
 
-    def _write(self, digests: BodyDigests, piece: bytes) -> BlobWriter:
+    def _write(self, digests: BodyDigests, piece: bytes) -> None:
         if self.writer is None:
             self.writer = self.call.services.blobs.writer()
         digests.update(piece)
         self.writer.write(piece)
-        return self.writer
 
     def _commit(self, digests: BodyDigests, rest: bytes) -> tuple[StoredObject, str | None]:
-        if self.writer is None and self.size_bytes <= self.call.services.settings.inline_limit_bytes:
+        call = self.call
+        if self.writer is None and self.size_bytes <= call.services.settings.inline_limit_bytes:
             digests.update(rest)
-            return self._put(self._verified(digests), rest, ())
-        writer = self._write(digests, rest)
-        verified = self._verified(digests)
-        blob = writer.commit()
-        try:
-            return self._put(verified, None, (Segment(blob, self.size_bytes),))
-        except Unavailable:
-            raise  # whether the metabase has it is not certain, so the bytes stay
-        except CallError:
-            self.call.services.blobs.remove(blob)
-            raise
-
-    def _verified(self, digests: BodyDigests) -> Verified:
-        return Verified(self.size_bytes, *digests.verified(self.expected))
-
-    def _put(
-        self, verified: Verified, inline: bytes | None, segments: tuple[Segment, ...]
-    ) -> tuple[StoredObject, str | None]:
-        call, described = self.call, self.described
-        bucket = call.permit(Permission.WRITE)
-        new = NewObject(
-            key=call.key,
-            size_bytes=verified.size_bytes,
-            etag=verified.etag,
-            owner_id=call.user_id,
-            acl=described.acl,
-            content_type=described.content_type,
-            headers=described.headers,
-            metadata=described.metadata,
-            tags=described.tags,
-            checksums=verified.checksums,
-            inline=inline,
-            segments=segments,
-        )
-        objects = call.services.metabase.objects
-        stored = call.committed(objects.put(call.bucket, new, call.created(Mutation.POST), call.origin()))
+        else:
+            self._write(digests, rest)
+        verified = Verified(self.size_bytes, *digests.verified(self.expected))
+        bucket, origin = call.permit(Permission.WRITE), call.origin()
+        if self.writer is None:
+            stored = self._put(origin, new_object(call, self.described, verified, inline=rest))
+        else:
+            blob = self.writer.commit()
+            with removed_if_refused(call.services.blobs, blob):
+                stored = self._put(origin, new_object(call, self.described, verified, blob=blob))
         return stored, stored.version_id if bucket.versioning is Versioning.ENABLED else None
+
+    def _put(self, origin: Origin, new: NewObject) -> StoredObject:
+        call, objects = self.call, self.call.services.metabase.objects
+        return call.committed(objects.put(call.bucket, new, call.created(Mutation.POST), origin))
 
 
 def _key(form: Form) -> str:

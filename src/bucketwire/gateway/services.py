@@ -109,6 +109,11 @@ class Call:
             check_new_acl(buckets, name, self.input["ACL"])
         return permitted
 
+    def admit(self) -> Origin:
+        """What a new object at the key tells of the request; raises like `permit` and `origin`. Blocks."""
+        self.permit(Permission.WRITE)
+        return self.origin()
+
     def origin(self, key: str | None = None) -> Origin:
         """What a change of the key tells of the request, for one that is about to be made. Blocks.
 
