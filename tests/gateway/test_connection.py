@@ -2,17 +2,20 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import urllib3
 
 from bucketwire.gateway import body as body_module
 from bucketwire.gateway import connection as connection_module
+from bucketwire.gateway.app import STRANGERS
 from bucketwire.gateway.connection import GatewayProtocol
 from gateway.running import RunningGateway
+from wire import until
 
 LARGE_BYTES = 64 * 1024**2
 """More than the buffers of the two ends hold."""
@@ -127,7 +130,7 @@ def test_a_document_that_comes_in_drops_is_refused(
 ) -> None:
     """Each drop starts the clock for silence anew."""
     monkeypatch.setattr(body_module, "DOCUMENT_SECONDS", 0.3)
-    head = f"PUT /{bucket}?notification HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n"
+    head = f"PUT /{bucket}?notification HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10000\r\n\r\n"
     with connected(gateway) as opened:
         opened.sendall(head.encode())
         opened.settimeout(0.05)
@@ -139,3 +142,22 @@ def test_a_document_that_comes_in_drops_is_refused(
             except TimeoutError:
                 opened.sendall(b" ")
     assert b"<Code>RequestTimeout</Code>" in received
+
+
+@pytest.mark.parametrize("query", ["?delete", ""], ids=["document", "form"])
+def test_strangers_who_never_come_to_an_end_keep_out_strangers_only(
+    gateway: RunningGateway, s3: Any, bucket: str, query: str
+) -> None:
+    form = "Content-Type: multipart/form-data; boundary=b"
+    head = f"POST /{bucket}{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n{form}\r\nContent-Length: 10\r\n\r\n"
+
+    def ask() -> int:
+        return urllib3.request("PUT", f"{gateway.url}/{bucket}?tagging", body=b"<", retries=False).status
+
+    with ExitStack() as opened:
+        for _ in range(STRANGERS):
+            opened.enter_context(connected(gateway)).sendall(head.encode())
+        until(lambda: ask() == 503, 30, lambda: "not all places are taken")
+        s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "k"}]})
+        assert urllib3.request("GET", f"{gateway.url}/{bucket}").status == 403
+    until(lambda: ask() == 400, 30, lambda: "no place was given back")

@@ -29,7 +29,7 @@ from bucketwire.gateway.backpressure import Backpressure
 from bucketwire.gateway.metrics import CONTENT_TYPE, metrics_page, observe_request
 from bucketwire.gateway.metrics_access import METRICS_REFUSED, may_see_metrics
 from bucketwire.gateway.protocol.address import path_style
-from bucketwire.gateway.protocol.faults import INTERNAL_CODE, INTERNAL_MESSAGE
+from bucketwire.gateway.protocol.faults import INTERNAL_CODE, INTERNAL_MESSAGE, slow_down
 from bucketwire.gateway.push import Pushes, SynchronousTopics
 from bucketwire.gateway.readiness import ReadyState
 from bucketwire.gateway.request import Receive, Request, Scope, Send
@@ -49,6 +49,8 @@ from bucketwire.publish.publishers import Publishers
 
 THREADS = 32
 COPY_THREADS = 8
+STRANGERS = 64
+"""Documents and forms that are received at once without a signature."""
 _OWN_PAGES = "/-/"
 _SMALL_REST_BYTES = 64 * 1024
 
@@ -73,6 +75,7 @@ def create_app(
         sweeper=BlobSweeper(metabase.objects, blobs, threads),
         threads=threads,
         copy_threads=ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="copy"),
+        strangers=asyncio.Semaphore(STRANGERS),
         names=UserNames(metabase.users),
         synchronous=SynchronousTopics(metabase.topics, dialect),
         pushes=Pushes(
@@ -168,7 +171,7 @@ class GatewayApp:
 
     def _refuse_too_many(self) -> None:
         if self._under_way > MAX_UNDER_WAY:
-            raise Unavailable("Please reduce your request rate.", code="SlowDown", retry_after_seconds=1)
+            raise slow_down()
 
     async def _answer(self, request: Request) -> tuple[Answer, Exception | None]:
         """The answer, and the exception behind it if it was not foreseen."""

@@ -15,7 +15,7 @@ from bucketwire.gateway.auth_v4 import valid_payload_digest
 from bucketwire.gateway.caller import UNSIGNED, Caller
 from bucketwire.gateway.checksums import PREFIX, BodyDigests, Expected, check_checksum, read_expected
 from bucketwire.gateway.chunked import ChunkDecoder, Framing, incomplete_body
-from bucketwire.gateway.protocol.faults import not_implemented
+from bucketwire.gateway.protocol.faults import not_implemented, slow_down
 from bucketwire.gateway.request import Request
 
 PIECE_BYTES = 512 * 1024
@@ -23,6 +23,7 @@ MAX_OBJECT_BYTES = 5 * 1024**3
 MAX_DOCUMENT_BYTES = 1024 * 1024
 MAX_LIST_BYTES = 4 * MAX_DOCUMENT_BYTES
 """Of a document that lists 10,000 parts with their checksums, or 1,000 long keys."""
+LARGE_DOCUMENT_BYTES = 64 * 1024
 DOCUMENT_SECONDS = 60.0
 """A document, or the fields of a form, must be here within this time: nobody has asked yet who sends it."""
 
@@ -32,7 +33,7 @@ _FRAMINGS = {
     "STREAMING-UNSIGNED-PAYLOAD-TRAILER": (False, True),
 }
 """(signed, trailers) by what stands for the body in the signature."""
-_LISTS = frozenset({"CompleteMultipartUpload", "DeleteObjects"})
+LISTS = frozenset({"CompleteMultipartUpload", "DeleteObjects"})
 _OF_AN_OBJECT = "CompleteMultipartUpload"
 """The operation whose checksum headers speak of the object, and not of the document."""
 
@@ -116,9 +117,23 @@ async def soon() -> AsyncIterator[None]:
         raise InvalidRequest("The request did not come in time.", code="RequestTimeout") from problem
 
 
+@asynccontextmanager
+async def place_among(strangers: asyncio.Semaphore) -> AsyncIterator[None]:
+    """What is received here has not been signed; `Unavailable` with SlowDown when all places are taken."""
+    if strangers.locked():
+        raise slow_down()
+    async with strangers:
+        yield
+
+
+def is_large(request: Request) -> bool:
+    """Whether the body is a large one for a document, or may be."""
+    return request.has_body and (request.content_length or MAX_LIST_BYTES) > LARGE_DOCUMENT_BYTES
+
+
 async def receive_document(request: Request, payload: str | None) -> bytes:
     """A whole body of a document or a form, which must be small."""
-    most_bytes = MAX_LIST_BYTES if request.operation in _LISTS else MAX_DOCUMENT_BYTES
+    most_bytes = MAX_LIST_BYTES if request.operation in LISTS else MAX_DOCUMENT_BYTES
     if (request.content_length or 0) > most_bytes:
         raise _document_too_large(most_bytes)
     if payload is not None and payload.startswith("STREAMING-"):

@@ -29,7 +29,7 @@ from bucketwire.gateway import (
 )
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.auth import authenticate, needs_lookup, read_claim
-from bucketwire.gateway.body import check_payload_name, receive_document
+from bucketwire.gateway.body import LISTS, check_payload_name, is_large, place_among, receive_document
 from bucketwire.gateway.protocol.address import locate, path_style
 from bucketwire.gateway.protocol.faults import not_implemented, s3_fault, status_of
 from bucketwire.gateway.protocol.model import load_service
@@ -105,7 +105,7 @@ class S3Front:
         _refuse_unknown(built, given)
         call = Call(self._services, request, caller, address.bucket or "", address.key or "", given)
         if not built.input.streaming:
-            given.update(built.input.parse_document(await receive_document(request, caller.payload)))
+            given.update(built.input.parse_document(await self._document(call)))
         elif caller.credentials is None:
             await self._services.run(call.permit, Permission.WRITE)  # before any of its bytes are taken
         try:
@@ -113,6 +113,16 @@ class S3Front:
         finally:  # what is committed is delivered, also when the call fails behind it
             await call.push()
         return _answer(built.output, reply)
+
+    async def _document(self, call: Call) -> bytes:
+        """The body. A large one is taken only from who may write; without a signature, few are at once."""
+        request, signed = call.request, call.caller.credentials is not None
+        if is_large(request) and (request.operation in LISTS or not signed):
+            await self._services.run(call.permit, Permission.WRITE)
+        if signed or not request.has_body:
+            return await receive_document(request, call.caller.payload)
+        async with place_among(self._services.strangers):
+            return await receive_document(request, call.caller.payload)
 
     def fault(self, request: Request, error: CallError) -> Answer:
         """The answer that tells an error."""

@@ -17,7 +17,7 @@ from bucketwire.event.name import Operation as Mutation
 from bucketwire.gateway import auth_v2, auth_v4
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.blob_writes import removed_if_refused
-from bucketwire.gateway.body import MAX_OBJECT_BYTES, Verified
+from bucketwire.gateway.body import MAX_OBJECT_BYTES, Verified, place_among
 from bucketwire.gateway.caller import UNSIGNED, Caller, does_not_match, find_credentials, same
 from bucketwire.gateway.checksums import PREFIX, BodyDigests, Expected, read_expected
 from bucketwire.gateway.described import Description, read_description
@@ -66,7 +66,8 @@ async def post_object(
     if sender.payload != UNSIGNED:
         raise not_implemented(f"x-amz-content-sha256 {sender.payload} for a form")
     form = Form(request)
-    await form.read_fields()
+    async with place_among(services.strangers):
+        await form.read_fields()
     key = _key(form)
     fields = {**form.fields, "key": key, "bucket": bucket}
     signer, policy = await services.run(_authenticate, fields, keys, now)

@@ -7,8 +7,10 @@ import zlib
 import pytest
 from awscrt import checksums
 
+from bucketwire.access.credentials import Credentials
 from bucketwire.errors import NotFound
-from gateway.in_process import Answered, InProcess, signed_headers
+from gateway.in_process import HOST, Answered, Headers, InProcess, signed_headers
+from gateway.running import OTHER
 
 HELLO = b"hello"
 LARGE = bytes(range(256)) * 4096
@@ -203,3 +205,30 @@ def test_a_chunk_with_a_broken_signature_is_refused_and_nothing_is_stored(app: I
 def test_a_document_of_more_than_a_mebibyte_is_refused(app: InProcess) -> None:
     answered = app.signed("PUT", "/media?notification", b"<" + b"x" * 1024 * 1024)
     assert (answered.status, answered.code) == (400, "MaxMessageLengthExceeded")
+
+
+@pytest.mark.parametrize("who", [None, OTHER], ids=["nobody", "other"])
+@pytest.mark.parametrize("target", ["/media?delete", "/media/k?uploadId=u"])
+def test_a_large_document_of_who_may_not_write_is_not_received(
+    app: InProcess, target: str, who: Credentials | None
+) -> None:
+    small, large = (
+        app.send("POST", target, unsigned(body), body)
+        if who is None
+        else app.signed("POST", target, body, who=who)
+        for body in (b"<", b"<" * 100_000)
+    )
+    assert (small.status, small.code) == (400, "MalformedXML")
+    assert (large.status, large.code, large.headers["connection"]) == (403, "AccessDenied", "close")
+
+
+def unsigned(body: bytes) -> Headers:
+    return [("Host", HOST), ("Content-Length", str(len(body)))]
+
+
+def test_a_large_document_that_nobody_signed_is_not_received_and_a_small_one_is_read(app: InProcess) -> None:
+    small = app.send("PUT", "/media?tagging", unsigned(b"<"), b"<")
+    assert (small.status, small.code) == (400, "MalformedXML")
+    for headers in (unsigned(LARGE[:100_000]), [("Host", HOST), ("Transfer-Encoding", "chunked")]):
+        large = app.send("PUT", "/media?tagging", headers, LARGE[:100_000])
+        assert (large.status, large.code, large.headers["connection"]) == (403, "AccessDenied", "close")

@@ -48,6 +48,11 @@ def not_implemented(what: str) -> InvalidRequest:
     )
 
 
+def slow_down() -> Unavailable:
+    """The answer to those who come when all places are taken."""
+    return Unavailable("Please reduce your request rate.", code="SlowDown", retry_after_seconds=1)
+
+
 def s3_fault(
     code: str, message: str, fields: Mapping[str, str], *, resource: str, request_id: str, host_id: str
 ) -> bytes:
