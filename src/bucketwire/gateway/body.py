@@ -24,6 +24,7 @@ MAX_DOCUMENT_BYTES = 1024 * 1024
 MAX_LIST_BYTES = 4 * MAX_DOCUMENT_BYTES
 """Of a document that lists 10,000 parts with their checksums, or 1,000 long keys."""
 LARGE_DOCUMENT_BYTES = 64 * 1024
+"""A document of more is read in a thread."""
 DOCUMENT_SECONDS = 60.0
 """A document, or the fields of a form, must be here within this time: nobody has asked yet who sends it."""
 
@@ -132,7 +133,7 @@ def is_large(request: Request) -> bool:
 
 
 async def receive_document(request: Request, payload: str | None) -> bytes:
-    """A whole body of a document or a form, which must be small."""
+    """A whole body of a document or a form, which must be small. It is still to be verified."""
     most_bytes = MAX_LIST_BYTES if request.operation in LISTS else MAX_DOCUMENT_BYTES
     if (request.content_length or 0) > most_bytes:
         raise _document_too_large(most_bytes)
@@ -144,12 +145,11 @@ async def receive_document(request: Request, payload: str | None) -> bytes:
             body += arrived
             if len(body) > most_bytes:
                 raise _document_too_large(most_bytes)
-    document = bytes(body)
-    _verify_document(request, payload, document)
-    return document
+    return bytes(body)
 
 
-def _verify_document(request: Request, payload: str | None, document: bytes) -> None:
+def verify_document(request: Request, payload: str | None, document: bytes) -> None:
+    """Raises unless it is what the client promised: not on the event loop, if it is large."""
     sha256 = payload if payload is not None and valid_payload_digest(payload) else None
     headers = {"content-md5": md5} if (md5 := request.headers.get("content-md5")) is not None else {}
     if request.operation != _OF_AN_OBJECT:

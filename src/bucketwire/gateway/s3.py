@@ -29,19 +29,28 @@ from bucketwire.gateway import (
 )
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.auth import authenticate, needs_lookup, read_claim
-from bucketwire.gateway.body import LISTS, check_payload_name, is_large, place_among, receive_document
+from bucketwire.gateway.body import (
+    LARGE_DOCUMENT_BYTES,
+    LISTS,
+    check_payload_name,
+    is_large,
+    place_among,
+    receive_document,
+    verify_document,
+)
 from bucketwire.gateway.protocol.address import locate, path_style
 from bucketwire.gateway.protocol.faults import not_implemented, s3_fault, status_of
 from bucketwire.gateway.protocol.model import load_service
 from bucketwire.gateway.protocol.parse import RestPlan, rest_plan
 from bucketwire.gateway.protocol.routing import Routes
-from bucketwire.gateway.protocol.serialize import OutputPlan, rest_output_plan
+from bucketwire.gateway.protocol.serialize import Output, OutputPlan, rest_output_plan
 from bucketwire.gateway.request import Request
 from bucketwire.gateway.s3_post import FORM_UPLOAD, post_object
-from bucketwire.gateway.services import Call, Operation, Reply, Services
+from bucketwire.gateway.services import Call, Operation, Services
 from bucketwire.metainfo.permission import Permission
 
 _XML = ("content-type", "application/xml")
+_SHORT_LIST = 50
 OPERATIONS: Mapping[str, Operation] = {
     **s3_acl.OPERATIONS,
     **s3_attributes.OPERATIONS,
@@ -105,14 +114,20 @@ class S3Front:
         _refuse_unknown(built, given)
         call = Call(self._services, request, caller, address.bucket or "", address.key or "", given)
         if not built.input.streaming:
-            given.update(built.input.parse_document(await self._document(call)))
+            given.update(await self._read_document(built.input, call))
         elif caller.credentials is None:
             await self._services.run(call.permit, Permission.WRITE)  # before any of its bytes are taken
         try:
             reply = await built.operation.answer(call)
         finally:  # what is committed is delivered, also when the call fails behind it
             await call.push()
-        return _answer(built.output, reply)
+        return reply if isinstance(reply, Answer) else await self._write(built.output, reply)
+
+    async def _read_document(self, plan: RestPlan, call: Call) -> dict[str, Any]:
+        """What the body says."""
+        document = await self._document(call)
+        read = partial(_read, plan, call, document)
+        return await self._services.run(read) if len(document) > LARGE_DOCUMENT_BYTES else read()
 
     async def _document(self, call: Call) -> bytes:
         """The body. A large one is taken only from who may write; without a signature, few are at once."""
@@ -123,6 +138,10 @@ class S3Front:
             return await receive_document(request, call.caller.payload)
         async with place_among(self._services.strangers):
             return await receive_document(request, call.caller.payload)
+
+    async def _write(self, plan: OutputPlan, output: Output) -> Answer:
+        write = partial(_answer, plan, output)
+        return await self._services.run(write) if _is_long(output) else write()
 
     def fault(self, request: Request, error: CallError) -> Answer:
         """The answer that tells an error."""
@@ -152,10 +171,25 @@ def _refuse_unknown(built: _Built, given: dict[str, Any]) -> None:
             raise not_implemented(built.input.wire_name(member))
 
 
-def _answer(plan: OutputPlan, reply: Reply) -> Answer:
-    if isinstance(reply, Answer):
-        return reply
-    headers, body = plan.header_list(reply), plan.body(reply)
+def _read(plan: RestPlan, call: Call, document: bytes) -> dict[str, Any]:
+    verify_document(call.request, call.caller.payload, document)
+    return plan.parse_document(document)
+
+
+def _is_long(output: Output) -> bool:
+    """Whether to write the answer takes so long that others would wait for it."""
+    return sum(_listed(value) for _, value in output.items()) > _SHORT_LIST
+
+
+def _listed(value: Any) -> int:
+    """How many elements the lists have."""
+    if isinstance(value, dict):
+        return sum(map(_listed, value.values()))
+    return len(value) if isinstance(value, list) else 0
+
+
+def _answer(plan: OutputPlan, output: Output) -> Answer:
+    headers, body = plan.header_list(output), plan.body(output)
     if body:
         headers.append(_XML)
     return Answer(plan.status, headers, body)

@@ -8,7 +8,7 @@ from bucketwire.access.credentials import KeyRing
 from bucketwire.errors import CallError, InvalidRequest
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.auth import authenticate, needs_lookup, read_signed_claim
-from bucketwire.gateway.body import receive_document
+from bucketwire.gateway.body import receive_document, verify_document
 from bucketwire.gateway.protocol.address import path_style
 from bucketwire.gateway.protocol.faults import not_implemented, sns_fault, status_of
 from bucketwire.gateway.protocol.model import load_service
@@ -46,6 +46,7 @@ class SnsFront:
         """The answer; raises `CallError` for a call that is refused."""
         claim = read_signed_claim(request)
         body = await receive_document(request, claim.payload)
+        verify_document(request, claim.payload, body)
         check = partial(authenticate, request, claim, self._keys, self._now, body)
         caller = await self._services.run(check) if needs_lookup(claim, self._keys) else check()
         if not self._services.dialect.topics_served:
