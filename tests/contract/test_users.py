@@ -12,9 +12,10 @@ def create(metabase: Metabase, name: str, tenant: str = "", access_key: str = ""
     return metabase.users.create(user, Key(access_key or f"key-{name}-{tenant}", "secret", user.id))
 
 
-def test_a_user_is_found_by_name_and_by_key(metabase: Metabase) -> None:
+def test_a_user_is_found_by_name_by_id_and_by_key(metabase: Metabase) -> None:
     made = create(metabase, "ada", "acme")
     assert metabase.users.named("ada", "acme") == made
+    assert metabase.users.get(made.id) == made
     found = metabase.users.find_key("key-ada-acme")
     assert found is not None
     assert (found[0], found[1].secret_key) == (made, "secret")
@@ -42,6 +43,8 @@ def test_a_user_with_buckets_is_not_removed(metabase: Metabase) -> None:
     assert metabase.users.find_key("key-ada-") is None
     with pytest.raises(NotFound):
         metabase.users.named("ada", "")
+    with pytest.raises(NotFound):
+        metabase.users.get(user.id)
 
 
 def test_secrets_are_not_shown() -> None:

@@ -19,40 +19,12 @@ Encode = Callable[[str], str]
 
 async def list_objects(call: Call) -> Reply:
     """A page of the bucket's keys, as asked for by the first version of the operation."""
-    asked = call.input
-    encode = encoder(asked.get("EncodingType"))
-    marker = asked.get("Marker", "")
-    page = await call.services.run(_page, call, behind(asked, marker))
-    ended_at = page.next_after if asked.get("Delimiter") else None
-    return {
-        **listing_head(call, encode),
-        "Prefix": asked.get("Prefix", ""),  # plain, as clients of this version take it
-        "Marker": encode(marker),
-        "NextMarker": encode(marker_of(ended_at)) if ended_at is not None else None,
-        "IsTruncated": page.next_after is not None,
-        "Contents": [_listed(call, each, encode, owner=True) for each in page.objects],
-        "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
-    }
+    return await call.services.run(_objects, call)
 
 
 async def list_objects_v2(call: Call) -> Reply:
     """A page of the bucket's keys, in the order of their UTF-8 bytes."""
-    asked = call.input
-    encode = encoder(asked.get("EncodingType"))
-    token, start = asked.get("ContinuationToken"), asked.get("StartAfter")
-    after = _key_from_token(token) if token else behind(asked, start or "")
-    page = await call.services.run(_page, call, after)
-    owner = asked.get("FetchOwner", False)
-    return {
-        **listing_head(call, encode),
-        "StartAfter": encode(start) if start is not None else None,
-        "KeyCount": len(page.objects) + len(page.common_prefixes),
-        "IsTruncated": page.next_after is not None,
-        "ContinuationToken": token,
-        "NextContinuationToken": _token_from_key(page.next_after) if page.next_after is not None else None,
-        "Contents": [_listed(call, each, encode, owner=owner) for each in page.objects],
-        "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
-    }
+    return await call.services.run(_objects_v2, call)
 
 
 def listing_head(call: Call, encode: Encode) -> dict[str, Any]:
@@ -110,6 +82,42 @@ def invalid_argument(message: str, name: str, value: str) -> InvalidRequest:
     return InvalidRequest(
         message, code="InvalidArgument", fields={"ArgumentName": name, "ArgumentValue": value}
     )
+
+
+def _objects(call: Call) -> Reply:
+    asked = call.input
+    encode = encoder(asked.get("EncodingType"))
+    marker = asked.get("Marker", "")
+    page = _page(call, behind(asked, marker))
+    ended_at = page.next_after if asked.get("Delimiter") else None
+    return {
+        **listing_head(call, encode),
+        "Prefix": asked.get("Prefix", ""),  # plain, as clients of this version take it
+        "Marker": encode(marker),
+        "NextMarker": encode(marker_of(ended_at)) if ended_at is not None else None,
+        "IsTruncated": page.next_after is not None,
+        "Contents": [_listed(call, each, encode, owner=True) for each in page.objects],
+        "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
+    }
+
+
+def _objects_v2(call: Call) -> Reply:
+    asked = call.input
+    encode = encoder(asked.get("EncodingType"))
+    token, start = asked.get("ContinuationToken"), asked.get("StartAfter")
+    after = _key_from_token(token) if token else behind(asked, start or "")
+    page = _page(call, after)
+    owner = asked.get("FetchOwner", False)
+    return {
+        **listing_head(call, encode),
+        "StartAfter": encode(start) if start is not None else None,
+        "KeyCount": len(page.objects) + len(page.common_prefixes),
+        "IsTruncated": page.next_after is not None,
+        "ContinuationToken": token,
+        "NextContinuationToken": _token_from_key(page.next_after) if page.next_after is not None else None,
+        "Contents": [_listed(call, each, encode, owner=owner) for each in page.objects],
+        "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
+    }
 
 
 def _page(call: Call, after: str) -> Page:

@@ -53,9 +53,13 @@ async def get_bucket_versioning(call: Call) -> Reply:
 
 async def list_object_versions(call: Call) -> Reply:
     """A page of versions and delete markers, by key and from the newest to the oldest."""
+    return await call.services.run(_versions, call)
+
+
+def _versions(call: Call) -> Reply:
     asked = call.input
     encode = encoder(asked.get("EncodingType"))
-    page = await call.services.run(_page, call)
+    page = _page(call)
     head = {
         **listing_head(call, encode),
         "KeyMarker": encode(asked.get("KeyMarker", "")),

@@ -1,6 +1,7 @@
 """What users are called in listings and ACLs."""
 
 from bucketwire.access.credentials import Credentials
+from bucketwire.errors import NotFound
 from bucketwire.metabase.base import Users
 from bucketwire.metainfo.permission import ANONYMOUS
 
@@ -26,5 +27,8 @@ class UserNames:
     def knows(self, user_id: str) -> bool:
         """Whether there is such a user, as far as is known here. Blocks like `of`."""
         if user_id not in self._names:
-            self._names.update({user.id: user.name for user, _ in self._users.all()})
-        return user_id in self._names
+            try:
+                self._names[user_id] = self._users.get(user_id).name
+            except NotFound:
+                return False
+        return True

@@ -525,6 +525,10 @@ class Users(Protocol):
         """The user; `NotFound` with NoSuchUser."""
         ...
 
+    def get(self, user_id: str) -> User:
+        """The user of that id; `NotFound` with NoSuchUser."""
+        ...
+
     def all(self) -> list[tuple[User, list[str]]]:
         """Every user, by tenant and name, with the access keys it has."""
         ...

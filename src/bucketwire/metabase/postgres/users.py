@@ -13,6 +13,7 @@ INSERT INTO keys (access_key, secret_key, user_id) VALUES (%s, %s, %s)
 ON CONFLICT DO NOTHING RETURNING user_id
 """
 _NAMED = "SELECT id, name, tenant, created_at_ns FROM users WHERE name = %s AND tenant = %s"
+_BY_ID = "SELECT id, name, tenant, created_at_ns FROM users WHERE id = %s"
 _ALL = """
 SELECT id, name, tenant, created_at_ns, array(
     SELECT access_key FROM keys WHERE user_id = users.id ORDER BY access_key)
@@ -49,6 +50,13 @@ class PostgresUsers:
         row = self._database.row(_NAMED, (name, tenant))
         if row is None:
             raise NotFound(f"there is no user {name}", code="NoSuchUser")
+        return User(*row)
+
+    def get(self, user_id: str) -> User:
+        """The user of that id."""
+        row = self._database.row(_BY_ID, (user_id,))
+        if row is None:
+            raise NotFound("there is no such user", code="NoSuchUser")
         return User(*row)
 
     def all(self) -> list[tuple[User, list[str]]]:

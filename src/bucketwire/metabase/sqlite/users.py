@@ -43,6 +43,13 @@ class SqliteUsers:
             raise NotFound(f"there is no user {name}", code="NoSuchUser")
         return User(*row)
 
+    def get(self, user_id: str) -> User:
+        """The user of that id."""
+        row = self._readers.row("SELECT id, name, tenant, created_at_ns FROM users WHERE id = ?", (user_id,))
+        if row is None:
+            raise NotFound("there is no such user", code="NoSuchUser")
+        return User(*row)
+
     def all(self) -> list[tuple[User, list[str]]]:
         """Every user with its access keys."""
         users = self._readers.rows("SELECT id, name, tenant, created_at_ns FROM users ORDER BY tenant, name")
