@@ -168,6 +168,25 @@ def test_uploads_are_listed_by_key_with_prefixes_folded(s3: Any, bucket: str) ->
     assert [each["UploadId"] for each in after["Uploads"]] == [uploads[i]["UploadId"] for i in (3, 2, 0)]
 
 
+def test_uploads_are_listed_page_by_page_with_the_markers_that_are_told(s3: Any, bucket: str) -> None:
+    for key in ("a/1", "a/2", "b", "c/1", "c/2", "d"):
+        started(s3, bucket, key)
+    seen, asked = [], {"Bucket": bucket, "Delimiter": "/", "MaxUploads": 1}
+    while True:
+        page = s3.list_multipart_uploads(**asked)
+        seen += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
+        seen += [each["Key"] for each in page.get("Uploads", [])]
+        if not page["IsTruncated"]:
+            break
+        assert page["NextKeyMarker"] == seen[-1]
+        assert ("NextUploadIdMarker" in page) == ("Uploads" in page)
+        asked["KeyMarker"], asked["UploadIdMarker"] = (
+            page["NextKeyMarker"],
+            page.get("NextUploadIdMarker", ""),
+        )
+    assert seen == ["a/", "b", "c/", "d"]
+
+
 @pytest.mark.parametrize("size", [10, 6 * MIB])
 def test_a_part_is_copied_from_a_range_of_another_object(s3: Any, bucket: str, size: int) -> None:
     content = bytes(range(256)) * (size // 256) + b"x" * (size % 256)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from bucketwire.errors import Denied, InvalidRequest
 from bucketwire.gateway.described import TAKEN, read_description
 from bucketwire.gateway.multipart_checksums import checksum_choice
+from bucketwire.gateway.s3_listing import behind, marker_of
 from bucketwire.gateway.services import Call, Operation, Reply, takes
 from bucketwire.metabase.values import Bucket, Upload, UploadPage
 from bucketwire.metainfo.permission import Permission
@@ -104,12 +105,14 @@ def _page(call: Call, limit: int) -> UploadPage:
     if limit == 0:
         return UploadPage([], [])
     asked = call.input
+    after = asked.get("KeyMarker", "")
+    after_upload_id = asked.get("UploadIdMarker", "") if after else ""
     return call.services.metabase.uploads.page(
         call.bucket,
         prefix=asked.get("Prefix", ""),
         delimiter=asked.get("Delimiter", ""),
-        after_key=asked.get("KeyMarker", ""),
-        after_upload_id=asked.get("UploadIdMarker", "") if asked.get("KeyMarker") else "",
+        after_key=after if after_upload_id else behind(asked, after),
+        after_upload_id=after_upload_id,
         limit=limit,
     )
 
@@ -124,8 +127,8 @@ def _listing(call: Call, page: UploadPage, limit: int, *, encoded: bool) -> Repl
         "Bucket": call.bucket,
         "KeyMarker": encode(asked.get("KeyMarker", "")),
         "UploadIdMarker": asked.get("UploadIdMarker", ""),
-        "NextKeyMarker": encode(page.next_key),
-        "NextUploadIdMarker": page.next_upload_id,
+        "NextKeyMarker": encode(marker_of(page.next_key)) if page.next_key is not None else None,
+        "NextUploadIdMarker": _next_upload_id(page),
         "Prefix": encode(asked.get("Prefix", "")),
         "Delimiter": encode(asked.get("Delimiter")),
         "EncodingType": asked.get("EncodingType"),
@@ -134,6 +137,11 @@ def _listing(call: Call, page: UploadPage, limit: int, *, encoded: bool) -> Repl
         "Uploads": [{**_listed(call, upload), "Key": encode(upload.key)} for upload in page.uploads],
         "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
     }
+
+
+def _next_upload_id(page: UploadPage) -> str | None:
+    ends_with_upload = bool(page.uploads) and page.uploads[-1].key == page.next_key
+    return page.next_upload_id if ends_with_upload else None
 
 
 def _listed(call: Call, upload: Upload) -> dict[str, Any]:
