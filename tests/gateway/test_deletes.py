@@ -1,11 +1,17 @@
 """DeleteObjects and conditional deletes, through boto3."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Event, Lock, get_ident
 from typing import Any
 
+import pytest
+
+from bucketwire.gateway.app import THREADS
 from gateway.in_process import InProcess
 from gateway.refused import refusal
-from gateway.running import OTHER
+from gateway.running import OTHER, RunningGateway
+from wire import until
 
 LONG_AGO = datetime(2015, 1, 1, tzinfo=UTC)
 
@@ -40,6 +46,37 @@ def test_a_thousand_keys_are_the_most(s3: Any, bucket: str) -> None:
     assert len(delete(s3, bucket, *most)["Deleted"]) == 1000
     for objects in ([*most, {"Key": "one-more"}], []):
         assert refusal(s3.delete_objects, Bucket=bucket, Delete={"Objects": objects}) == ("MalformedXML", 400)
+
+
+def test_nobody_waits_for_those_who_delete_many(
+    gateway: RunningGateway, s3: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three requests whose deletes do not end before all else is done."""
+    released, lock, under_way, together = Event(), Lock(), set[int](), set[int]()
+    delete_one = gateway.metabase.objects.delete
+
+    def slowly(*given: Any, **more: Any) -> Any:
+        with lock:
+            under_way.add(get_ident())
+            together.add(len(under_way))
+        released.wait(60)
+        with lock:
+            under_way.discard(get_ident())
+        return delete_one(*given, **more)
+
+    monkeypatch.setattr(gateway.metabase.objects, "delete", slowly)
+    client = gateway.client("s3", max_pool_connections=3)
+    with ThreadPoolExecutor(3) as threads:
+        keys = [{"Key": f"k{number}"} for number in range(200)]
+        deleted = [threads.submit(delete, client, bucket, *keys) for _ in range(3)]
+        try:
+            until(lambda: len(under_way) >= THREADS // 2, 60, lambda: f"{len(under_way)} deletes under way")
+            put_all(s3, bucket, *(f"other-{number}" for number in range(20)))
+            assert not any(each.done() for each in deleted)
+        finally:
+            released.set()
+        assert [len(each.result(60)["Deleted"]) for each in deleted] == [200] * 3
+    assert max(together) == THREADS // 2
 
 
 def test_markers_and_versions_are_told_apart(s3: Any, bucket: str) -> None:

@@ -75,6 +75,7 @@ def create_app(
         sweeper=BlobSweeper(metabase.objects, blobs, threads),
         threads=threads,
         copy_threads=ThreadPoolExecutor(COPY_THREADS, thread_name_prefix="copy"),
+        lanes=asyncio.Semaphore(THREADS // 2),
         strangers=asyncio.Semaphore(STRANGERS),
         names=UserNames(metabase.users),
         synchronous=SynchronousTopics(metabase.topics, dialect),

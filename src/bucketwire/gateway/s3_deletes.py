@@ -48,7 +48,7 @@ async def delete_objects(call: Call) -> Reply:
     for number, each in enumerate(objects):  # what is asked of one key is done in the order it is asked
         lanes[zlib.crc32(each["Key"].encode()) % _LANES].append(number)
     ended = await asyncio.gather(
-        *(call.services.run(_outcomes, call, bucket, objects, lane) for lane in lanes if lane),
+        *(_run_lane(call, bucket, objects, lane) for lane in lanes if lane),
         return_exceptions=True,  # so that nothing is committed any more when the call ends
     )
     call.services.sweeper.wake()
@@ -56,6 +56,13 @@ async def delete_objects(call: Call) -> Reply:
     told = [outcomes[number] for number in range(len(objects))]
     deleted = [] if asked.get("Quiet") else [each for each in told if "Code" not in each]
     return {"Deleted": deleted, "Errors": [each for each in told if "Code" in each]}
+
+
+async def _run_lane(
+    call: Call, bucket: Bucket, objects: list[dict[str, Any]], numbers: Iterable[int]
+) -> dict[int, dict[str, Any]]:
+    async with call.services.lanes:
+        return await call.services.run(_outcomes, call, bucket, objects, numbers)
 
 
 def _outcomes(

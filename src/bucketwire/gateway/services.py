@@ -41,6 +41,8 @@ class Services:
     threads: ThreadPoolExecutor
     copy_threads: ThreadPoolExecutor
     """Apart from the others: a copy may take as long as its bytes need."""
+    lanes: asyncio.Semaphore
+    """Places for those who delete many: they leave threads for everybody else."""
     strangers: asyncio.Semaphore
     """Places for those who send something to be read before anybody knows who they are."""
     names: UserNames
