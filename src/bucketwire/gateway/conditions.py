@@ -7,13 +7,6 @@ from typing import Any
 from bucketwire.errors import InvalidRequest
 from bucketwire.metabase.values import Condition, StoredObject
 
-_OF_SOURCE = {
-    "CopySourceIfMatch",
-    "CopySourceIfNoneMatch",
-    "CopySourceIfModifiedSince",
-    "CopySourceIfUnmodifiedSince",
-}
-
 
 def write_condition(asked: Mapping[str, Any]) -> Condition:
     """What a write asks of the current object."""
