@@ -77,9 +77,11 @@ async def post_object(
     call = Call(services, request, caller, bucket, key, {"ACL": described.acl})
     upload = _FileUpload(call, described, policy, expected)
     await services.run(call.admit)
-    stored, version_id = await upload.receive(form)
-    services.sweeper.wake()
-    await call.push()
+    try:
+        stored, version_id = await upload.receive(form)
+        services.sweeper.wake()
+    finally:  # what is committed is delivered, also when the call fails behind it
+        await call.push()
     return _answer(call, fields, stored, version_id)
 
 
