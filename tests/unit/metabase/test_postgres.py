@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from bucketwire.errors import ConfigError, InvalidRequest, ServerReplaced, Unavailable
 from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
+from bucketwire.event.rule import Rule
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.postgres import PostgresMetabase, changes, cursors, migrate
 from bucketwire.metabase.postgres.connection import Transaction
@@ -199,6 +200,34 @@ def test_a_commit_is_flushed_whatever_the_server_was_told(url: str) -> None:
         metabase.close()
 
 
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_a_write_that_waits_for_new_rules_sees_them_whatever_the_isolation_of_the_role(
+    url: str, isolation: str
+) -> None:
+    isolate(url, isolation)
+    metabase = PostgresMetabase(url)
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with ThreadPoolExecutor(1) as writer:
+
+        def edit(_: list[Rule]) -> list[Rule]:
+            written.append(writer.submit(put, metabase))
+            until(lambda: ask(url, waits) != [(0,)], 30, lambda: "the write does not wait")
+            return [rule()]
+
+        written: list[Future[int]] = []
+        metabase.rules.edit("media", edit)
+        assert written[0].result(30)
+    assert keys(metabase) == ["key"]
+    metabase.close()
+
+
+def isolate(url: str, isolation: str) -> None:
+    """How transactions are kept apart that do not say it themselves."""
+    database = url.rpartition("/")[2]
+    ask(url, f"ALTER DATABASE {database} SET default_transaction_isolation = '{isolation}'")
+
+
 def test_a_closed_metabase_takes_no_more(metabase: PostgresMetabase) -> None:
     metabase.close()
     with pytest.raises(Unavailable):
@@ -297,8 +326,10 @@ def test_a_partition_that_many_need_at_once_is_made_once(url: str, metabase: Pos
     assert len(keys(metabase)) == 4 * 9
 
 
-def test_gateways_that_start_at_once_migrate_once(postgres_server: PostgresServer) -> None:
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_gateways_that_start_at_once_migrate_once(postgres_server: PostgresServer, isolation: str) -> None:
     url = postgres_server.create_database(migrated=False)
+    isolate(url, isolation)
     barrier = threading.Barrier(3)
 
     def start(_: int) -> None:

@@ -59,6 +59,7 @@ _CONNECT = {
     "tcp_user_timeout": 25_000,
 }
 _SETTINGS = """
+SET default_transaction_isolation = 'read committed';
 SET lock_timeout = '10s';
 SET statement_timeout = 0;
 SET idle_in_transaction_session_timeout = '10s';
@@ -68,8 +69,8 @@ SET tcp_keepalives_count = 3;
 SET tcp_user_timeout = '25s';
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 """
-"""A call that returned is durable. A stricter setting of the server stays. Nobody waits long for one that is
-gone."""
+"""A statement sees what was committed while it waited for a lock. A call that returned is durable; a stricter
+setting of the server stays. Nobody waits long for one that is gone."""
 _STAMP = "SELECT stamp_ns(%s)"
 STAMPS_RESERVED = 10_000
 """Nanoseconds: more than the mutations of one transaction, less than lies between two transactions."""

@@ -13,6 +13,7 @@ import time
 from importlib.resources import files
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from bucketwire.errors import ConfigError, Unavailable
@@ -34,6 +35,7 @@ def migrate(url: str) -> tuple[int, int]:
     """
     migrations = load_migrations()
     with translated(), psycopg.connect(check_url(url), connect_timeout=5, autocommit=True) as connection:
+        connection.isolation_level = IsolationLevel.READ_COMMITTED  # who waited sees what was done
         _check_server(connection)
         known = _version(connection)
         if known > len(migrations):
