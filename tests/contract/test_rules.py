@@ -37,6 +37,15 @@ def test_an_edit_that_raises_changes_nothing(metabase: Metabase, bucket: str) ->
     assert [each.id for each in metabase.rules.current(bucket)] == ["kept"]
 
 
+def test_an_edit_that_changes_nothing_makes_no_revision(metabase: Metabase, bucket: str) -> None:
+    assert metabase.rules.edit(bucket, lambda _: []) == 0
+    first = metabase.rules.edit(bucket, lambda _: [rule(id="one"), rule(id="two")])
+    assert metabase.rules.edit(bucket, lambda _: [rule(id="one"), rule(id="two")]) == first
+    second = metabase.rules.edit(bucket, lambda rules: rules[::-1])
+    assert second > first
+    assert [each.id for each in metabase.rules.current(bucket)] == ["two", "one"]
+
+
 def test_old_revisions_stay_as_they_were_also_when_the_bucket_is_gone(
     metabase: Metabase, metabase_url: str, bucket: str
 ) -> None:

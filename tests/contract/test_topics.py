@@ -9,7 +9,7 @@ import pytest
 from bucketwire.errors import Denied
 from bucketwire.event.topic import Topic
 from bucketwire.metabase.base import Metabase
-from factories import topic
+from factories import rule, topic
 
 
 def as_put(found: Topic | None) -> Topic:
@@ -97,7 +97,7 @@ def test_an_edit_that_raises_or_gives_nothing_changes_nothing(metabase: Metabase
 def test_a_topic_knows_when_it_was_last_set_on_the_clock_of_the_rules(metabase: Metabase) -> None:
     metabase.buckets.create("bucket", "owner-1", "us-east-1")
     metabase.topics.put(topic())
-    between = metabase.rules.edit("bucket", lambda rules: rules)
+    between = metabase.rules.edit("bucket", lambda _: [rule()])
     first = metabase.topics.get(topic().arn)
     metabase.topics.put(topic())
     second = metabase.topics.get(topic().arn)

@@ -255,8 +255,9 @@ class Rules(Protocol):
     """Notification rules, with their history."""
 
     def edit(self, bucket: str, change: Callable[[list[Rule]], list[Rule]]) -> int:
-        """Apply `change` to the rules in force and make the result a new revision: the time of it.
+        """Apply `change` to the rules in force: the time of the revision that this makes.
 
+        Rules that are as they were make none: then it is the time of the one in force, 0 if none was made.
         In force for the next write that commits, on every gateway. The callable may be run again.
         `NotFound` with NoSuchBucket; what the callable raises is raised here, and nothing changes.
         """

@@ -13,7 +13,7 @@ from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.postgres import PostgresMetabase, changes, cursors, migrate
+from bucketwire.metabase.postgres import PostgresMetabase, buckets, changes, cursors, migrate, rules
 from bucketwire.metabase.postgres.connection import Transaction
 from bucketwire.metabase.postgres.migrate import load_migrations
 from bucketwire.metabase.postgres.rows import HOUR_NS
@@ -270,6 +270,24 @@ def test_stamps_are_given_once_to_all(metabase: PostgresMetabase) -> None:
     with ThreadPoolExecutor(8) as takers:
         stamps = [stamp for taken in takers.map(take, range(8)) for stamp in taken]
     assert len(set(stamps)) == 80
+
+
+def plan(url: str, sql: str, values: tuple[object, ...]) -> str:
+    """What the server did for a statement; it does not pass over an index because a table is small."""
+    with psycopg.connect(url, options="-c enable_seqscan=off") as connection:
+        rows = connection.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {sql}".encode(), values).fetchall()
+    return "\n".join(row[0] for row in rows)
+
+
+def test_rules_that_were_retired_are_not_looked_at(url: str, metabase: PostgresMetabase) -> None:
+    for turn in range(9):
+        at = metabase.rules.edit("media", lambda _, name=f"r{turn}": [rule(id=name)])
+    bucket_id = metabase.buckets.get("media").id
+    looks = [
+        plan(url, rules._AT, (bucket_id, bucket_id, at, at)),
+        plan(url, buckets.RETIRE_RULES, (at + 1, bucket_id, at)),
+    ]
+    assert all("added_at_ns = " in each and "Rows Removed" not in each for each in looks), looks
 
 
 def test_a_trim_drops_the_partitions_that_it_has_passed(url: str, metabase: PostgresMetabase) -> None:

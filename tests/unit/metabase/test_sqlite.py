@@ -13,7 +13,9 @@ from bucketwire.errors import ConfigError, Unavailable
 from bucketwire.event.change import decode_change
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
+from bucketwire.metabase.sqlite import buckets as sqlite_buckets
 from bucketwire.metabase.sqlite import queue as sqlite_queue
+from bucketwire.metabase.sqlite import rules as sqlite_rules
 from bucketwire.metabase.sqlite import writer as writer_module
 from bucketwire.metabase.sqlite.connection import connect
 from bucketwire.metabase.sqlite.migrate import load_migrations, migrate
@@ -243,6 +245,29 @@ def test_what_is_asked_all_the_time_is_answered_from_an_index(
     looks = [step for step in plan if " parked " in step]
     assert looks
     assert all("INDEX parked_by_" in step for step in looks), plan
+
+
+def steps(connection: sqlite3.Connection, sql: str, values: tuple[object, ...]) -> int:
+    """How much SQLite does for a statement; the same for the same rows, on every machine."""
+    counted: list[None] = []
+    connection.set_progress_handler(lambda: counted.append(None), 1)
+    connection.execute(sql, values).fetchall()
+    connection.set_progress_handler(None, 1)
+    return len(counted)
+
+
+def test_rules_that_were_retired_cost_an_edit_and_a_write_nothing(tmp_path: Path) -> None:
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    bucket_id = metabase.buckets.create("media", "owner-1", "us-east-1").id
+    costs = []
+    for edits in (3, 30):
+        for turn in range(edits):
+            at = metabase.rules.edit("media", lambda _, name=f"{edits}-{turn}": [rule(id=name)])
+        with closing(connect(tmp_path / "metabase.db")) as connection:
+            retired = steps(connection, sqlite_buckets.RETIRE_RULES, (at + 1, bucket_id, at))
+            costs.append((retired, steps(connection, sqlite_rules._AT, (bucket_id, at))))
+    metabase.close()
+    assert costs[0] == costs[1]
 
 
 def test_a_file_that_is_no_database_is_an_error_that_names_the_metabase(tmp_path: Path) -> None:

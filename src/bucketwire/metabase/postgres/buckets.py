@@ -23,7 +23,7 @@ INSERT INTO bucket_documents (bucket_id, kind, document) VALUES (%s, %s, %s)
 ON CONFLICT (bucket_id, kind) DO UPDATE SET document = excluded.document
 """
 _REMOVE_DOCUMENT = "DELETE FROM bucket_documents WHERE bucket_id = %s AND kind = %s"
-_RETIRE_RULES = "UPDATE rules SET retired_at_ns = %s WHERE bucket_id = %s AND retired_at_ns IS NULL"
+RETIRE_RULES = "UPDATE rules SET retired_at_ns = %s WHERE bucket_id = %s AND added_at_ns = %s"
 _DELETE_CONTENT = (
     """
     WITH gone AS (
@@ -106,14 +106,14 @@ class PostgresBuckets:
         """Remove an empty bucket; its rules stay as history."""
 
         def job(work: Transaction) -> None:
-            found, _ = lock_bucket(work, name)
+            found, revision = lock_bucket(work, name)
             if work.row("SELECT 1 FROM objects WHERE bucket_id = %s LIMIT 1", (found.id,)):
                 raise Conflict(
                     "The bucket you tried to delete is not empty",
                     code="BucketNotEmpty",
                     fields={"BucketName": name},
                 )
-            work.write(_RETIRE_RULES, (work.stamp_ns(), found.id))
+            work.write(RETIRE_RULES, (work.stamp_ns(), found.id, revision))
             for statement in _DELETE_CONTENT:
                 work.write(statement, (found.id,))
 

@@ -10,18 +10,20 @@ from collections.abc import Callable
 import msgspec
 
 from bucketwire.event.rule import Rule
-from bucketwire.metabase.postgres.buckets import lock_bucket, read_bucket
+from bucketwire.metabase.postgres.buckets import RETIRE_RULES, lock_bucket, read_bucket
 from bucketwire.metabase.postgres.connection import Database, Row, Transaction
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Rule).decode
 
+# All rules in force were added at once, by the last edit: those that were retired before are not looked at.
 _AT = """
 SELECT rule FROM rules
-WHERE bucket_id = %s AND added_at_ns <= %s AND (retired_at_ns IS NULL OR retired_at_ns > %s)
+WHERE bucket_id = %s AND added_at_ns = (
+    SELECT added_at_ns FROM rules WHERE bucket_id = %s AND added_at_ns <= %s ORDER BY added_at_ns DESC LIMIT 1
+) AND (retired_at_ns IS NULL OR retired_at_ns > %s)
 ORDER BY place
 """
-_RETIRE = "UPDATE rules SET retired_at_ns = %s WHERE bucket_id = %s AND retired_at_ns IS NULL"
 _ADD = "INSERT INTO rules (bucket_id, added_at_ns, place, rule) VALUES (%s, %s, %s, %s)"
 _CACHED_REVISIONS = 4096
 
@@ -37,13 +39,16 @@ class PostgresRules:
         self._cached: dict[tuple[str, int], list[Rule]] = {}
 
     def edit(self, bucket: str, change: Callable[[list[Rule]], list[Rule]]) -> int:
-        """Make the changed rules a new revision."""
+        """Make the rules a new revision, if they have changed."""
 
         def job(work: Transaction) -> int:
             found, revision = lock_bucket(work, bucket)
-            rules = change(list(self.seen_by(work.rows, found.id, revision)))
+            present = self.seen_by(work.rows, found.id, revision)
+            rules = change(list(present))
+            if rules == present:
+                return revision
             added_at_ns = work.stamp_ns()
-            work.write(_RETIRE, (added_at_ns, found.id))
+            work.write(RETIRE_RULES, (added_at_ns, found.id, revision))
             for place, rule in enumerate(rules):
                 work.write(_ADD, (found.id, added_at_ns, place, _encode(rule).decode()))
             work.write("UPDATE buckets SET revision = %s WHERE id = %s", (added_at_ns, found.id))
@@ -64,7 +69,7 @@ class PostgresRules:
         """The rules of a revision that `rows` can see; do not change the list."""
         known = self._cached.get((bucket_id, revision))
         if known is None:
-            known = [_decode(row[0]) for row in rows(_AT, (bucket_id, revision, revision))]
+            known = [_decode(row[0]) for row in rows(_AT, (bucket_id, bucket_id, revision, revision))]
             if len(self._cached) >= _CACHED_REVISIONS:
                 self._cached.clear()
             self._cached[bucket_id, revision] = known

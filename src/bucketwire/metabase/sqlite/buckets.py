@@ -22,6 +22,7 @@ _SET_DOCUMENT = """
 INSERT INTO bucket_documents (bucket_id, kind, document) VALUES (?, ?, ?)
 ON CONFLICT (bucket_id, kind) DO UPDATE SET document = excluded.document
 """
+RETIRE_RULES = "UPDATE rules SET retired_at_ns = ? WHERE bucket_id = ? AND added_at_ns = ?"
 _UPLOADS = "(SELECT id FROM uploads WHERE bucket_id = ?)"
 _DELETE_CONTENT = (
     f"INSERT OR IGNORE INTO dropped_blobs SELECT blob FROM parts WHERE upload_id IN {_UPLOADS}",  # noqa: S608
@@ -108,7 +109,7 @@ class SqliteBuckets:
         """Remove an empty bucket; its rules stay as history."""
 
         def job(transaction: Transaction) -> None:
-            found, _ = find_bucket(transaction.execute, name)
+            found, revision = find_bucket(transaction.execute, name)
             if transaction.execute(
                 "SELECT 1 FROM objects WHERE bucket_id = ? LIMIT 1", (found.id,)
             ).fetchone():
@@ -117,10 +118,7 @@ class SqliteBuckets:
                     code="BucketNotEmpty",
                     fields={"BucketName": name},
                 )
-            transaction.execute(
-                "UPDATE rules SET retired_at_ns = ? WHERE bucket_id = ? AND retired_at_ns IS NULL",
-                (transaction.stamp_ns(), found.id),
-            )
+            transaction.execute(RETIRE_RULES, (transaction.stamp_ns(), found.id, revision))
             for statement in _DELETE_CONTENT:
                 transaction.execute(statement, (found.id,))
             transaction.execute("DELETE FROM buckets WHERE id = ?", (found.id,))

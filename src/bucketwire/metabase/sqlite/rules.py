@@ -10,19 +10,21 @@ from collections.abc import Callable
 import msgspec
 
 from bucketwire.event.rule import Rule
-from bucketwire.metabase.sqlite.buckets import find_bucket
+from bucketwire.metabase.sqlite.buckets import RETIRE_RULES, find_bucket
 from bucketwire.metabase.sqlite.connection import Execute, Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Rule).decode
 
+# All rules in force were added at once, by the last edit: those that were retired before are not looked at.
 _AT = """
 SELECT rule FROM rules
-WHERE bucket_id = ? AND added_at_ns <= ? AND (retired_at_ns IS NULL OR retired_at_ns > ?)
+WHERE bucket_id = ?1 AND added_at_ns = (
+    SELECT max(added_at_ns) FROM rules WHERE bucket_id = ?1 AND added_at_ns <= ?2
+) AND (retired_at_ns IS NULL OR retired_at_ns > ?2)
 ORDER BY place
 """
-_RETIRE = "UPDATE rules SET retired_at_ns = ? WHERE bucket_id = ? AND retired_at_ns IS NULL"
 _ADD = "INSERT INTO rules (bucket_id, added_at_ns, place, rule) VALUES (?, ?, ?, ?)"
 _CACHED_REVISIONS = 4096
 
@@ -36,13 +38,16 @@ class SqliteRules:
         self._cached: dict[tuple[str, int], list[Rule]] = {}
 
     def edit(self, bucket: str, change: Callable[[list[Rule]], list[Rule]]) -> int:
-        """Make the changed rules a new revision."""
+        """Make the rules a new revision, if they have changed."""
 
         def job(transaction: Transaction) -> int:
             found, revision = find_bucket(transaction.execute, bucket)
-            rules = change(list(self.seen_by(transaction.execute, found.id, revision)))
+            present = self.seen_by(transaction.execute, found.id, revision)
+            rules = change(list(present))
+            if rules == present:
+                return revision
             added_at_ns = transaction.stamp_ns()
-            transaction.execute(_RETIRE, (added_at_ns, found.id))
+            transaction.execute(RETIRE_RULES, (added_at_ns, found.id, revision))
             transaction.executemany(
                 _ADD,
                 [(found.id, added_at_ns, place, _encode(rule).decode()) for place, rule in enumerate(rules)],
@@ -65,7 +70,7 @@ class SqliteRules:
         """The rules of a revision that `execute` can see; do not change the list."""
         known = self._cached.get((bucket_id, revision))
         if known is None:
-            rows = execute(_AT, (bucket_id, revision, revision)).fetchall()
+            rows = execute(_AT, (bucket_id, revision)).fetchall()
             known = [_decode(row[0]) for row in rows]
             if len(self._cached) >= _CACHED_REVISIONS:
                 self._cached.clear()
