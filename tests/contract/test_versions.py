@@ -1,12 +1,16 @@
 """The contract of `Objects` in buckets with versioning: rows, answers, and the change of each mutation."""
 
+from typing import Any
+
 import pytest
 
 from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.event.change import ObjectChange, Status, Versioning, decode_change
 from bucketwire.event.name import Operation
+from bucketwire.metabase import mutations
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Condition, Deleted, Slice, StoredObject
+from contract.conftest import Backend
 from factories import new_object, origin, rule
 
 ALL_EVENTS = (
@@ -133,6 +137,24 @@ def test_a_delete_in_a_suspended_bucket_knows_which_null_version_it_replaced(
     delete(metabase, versioned)
     (change,) = last_changes(metabase, 1)
     assert (change.old, change.previous) == (None, kept.state())
+
+
+def test_a_write_in_a_suspended_bucket_does_not_search_the_versions_of_a_key_whose_current_one_is_null(
+    metabase: Metabase, backend: Backend, versioned: str
+) -> None:
+    put(metabase, versioned)
+    metabase.buckets.set_versioning(versioned, Versioning.SUSPENDED)
+    searched: list[str] = []
+
+    def write(rows: Any) -> None:
+        search = rows.null_version
+        rows.null_version = lambda bucket_id, key: (searched.append(key), search(bucket_id, key))[1]
+        mutations.put(rows, versioned, new_object("k"), Operation.PUT, origin())
+
+    for _ in range(3):
+        backend.held(metabase, write)
+    assert searched == ["k"]
+    assert statuses(metabase, versioned) == [Status.COMMITTED_UNVERSIONED, Status.COMMITTED_VERSIONED]
 
 
 def test_expiry_has_its_own_operations(metabase: Metabase, versioned: str) -> None:

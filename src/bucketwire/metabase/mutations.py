@@ -108,7 +108,7 @@ def put(
     latest = work.lock(new.key)
     check(condition, latest)
     versioned = work.bucket.versioning is Versioning.ENABLED
-    old = None if versioned else work.take_null_version(new.key)
+    old = None if versioned else work.take_null_version(new.key, latest)
     status = Status.COMMITTED_VERSIONED if versioned else Status.COMMITTED_UNVERSIONED
     stored = _stored(new, status, rows.stamp_ns())
     rows.insert(work.bucket.id, stored)
@@ -216,7 +216,7 @@ def find_version(rows: Versions, bucket: Bucket, key: str, version: str | None) 
         return rows.latest(bucket.id, key)
     number = parse_version_id(version)
     if number is None:
-        return rows.null_version(bucket.id, key)
+        return _null_version(rows, bucket.id, key, rows.latest(bucket.id, key))
     return rows.exact(bucket.id, key, number)
 
 
@@ -259,6 +259,15 @@ def no_such_key(key: str) -> NotFound:
     return NotFound("The specified key does not exist.", code="NoSuchKey", fields={"Key": key})
 
 
+def _null_version(
+    rows: Versions, bucket_id: str, key: str, latest: StoredObject | None
+) -> StoredObject | None:
+    """The current row, if that is it; only if not, all versions of the key are looked at."""
+    if latest is None or latest.version_id is None:
+        return latest
+    return rows.null_version(bucket_id, key)
+
+
 def _no_such_version(key: str, version: str) -> NotFound:
     return NotFound(
         "The specified version does not exist.",
@@ -277,7 +286,7 @@ def _precondition_failed(header: str) -> InvalidRequest:
 
 def _make_marker(work: "_Work", key: str, latest: StoredObject | None, operation: Operation) -> Deleted:
     enabled = work.bucket.versioning is Versioning.ENABLED
-    old = None if enabled else work.take_null_version(key)
+    old = None if enabled else work.take_null_version(key, latest)
     stamp_ns = work.rows.stamp_ns()
     marker = StoredObject(
         key=key,
@@ -318,9 +327,9 @@ class _Work:
         self.rows.lock(self.bucket.id, key)
         return self.rows.latest(self.bucket.id, key)
 
-    def take_null_version(self, key: str) -> StoredObject | None:
+    def take_null_version(self, key: str, latest: StoredObject | None) -> StoredObject | None:
         """Take the null version away, if there is one."""
-        null_version = self.rows.null_version(self.bucket.id, key)
+        null_version = _null_version(self.rows, self.bucket.id, key, latest)
         if null_version is not None:
             self.take_away(null_version)
         return null_version

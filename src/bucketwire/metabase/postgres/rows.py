@@ -15,7 +15,7 @@ from bucketwire.metabase.postgres.buckets import enter_bucket
 from bucketwire.metabase.postgres.connection import STAMPS_RESERVED, Database, Row, Transaction, lock_number
 from bucketwire.metabase.postgres.rules import PostgresRules
 from bucketwire.metabase.stored import COLUMNS, encode_described, row_from_stored, stored_from_row
-from bucketwire.metabase.values import NULL_VERSIONS, Bucket, StoredObject
+from bucketwire.metabase.values import Bucket, StoredObject
 
 _OF_KEY = f"SELECT {COLUMNS} FROM objects WHERE bucket_id = %s AND object_key = %s"  # noqa: S608 - constants
 _LATEST = _OF_KEY + " ORDER BY version DESC LIMIT 1"
@@ -90,11 +90,7 @@ class PostgresRows:
         return _first(self._work.row(_LATEST, (bucket_id, key.encode())))
 
     def null_version(self, bucket_id: str, key: str) -> StoredObject | None:
-        """The null version: the current one, if that is one, since there is no other."""
-        if (bucket_id, key) in self._latest:
-            latest = self._latest[bucket_id, key]
-            if latest is None or latest.status in NULL_VERSIONS:
-                return latest
+        """The null version."""
         return _first(self._work.row(_NULL_VERSION, (bucket_id, key.encode())))
 
     def exact(self, bucket_id: str, key: str, version: int) -> StoredObject | None:
