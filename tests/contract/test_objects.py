@@ -1,11 +1,13 @@
 """The contract of `Objects`: the mutation, and the one change that it commits with itself."""
 
+import uuid
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bucketwire.errors import NotFound
-from bucketwire.event.change import ObjectChange, decode_change
+from bucketwire.event.change import ObjectChange, Versioning, decode_change
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule
 from bucketwire.metabase.base import Metabase
@@ -108,7 +110,9 @@ def pages(metabase: Metabase, bucket: str, prefix: str, delimiter: str, limit: i
     after: str | None = ""
     while after is not None:
         page = metabase.objects.page(bucket, prefix=prefix, delimiter=delimiter, after=after, limit=limit)
-        lines = [listed.key for listed in page.objects] + page.common_prefixes
+        keys = [listed.key for listed in page.objects]
+        assert keys == sorted(keys)
+        lines = keys + page.common_prefixes
         assert len(lines) <= limit
         seen += lines
         after = page.next_after
@@ -142,3 +146,20 @@ def test_pages_of_any_size_show_what_a_naive_listing_shows(
     for key in keys:
         metabase.objects.delete(bucket, key, origin(), missing_transmits=False)
     metabase.buckets.delete(bucket)
+
+
+@settings(max_examples=20)
+@given(keys=KEYS, hidden=KEYS, prefix=st.sampled_from(["", "a", "a/"]), delimiter=st.sampled_from(["", "/"]))
+def test_pages_of_a_bucket_with_versions_show_what_is_current(
+    metabase: Metabase, keys: set[str], hidden: set[str], prefix: str, delimiter: str
+) -> None:
+    bucket = metabase.buckets.create(uuid.uuid4().hex, "owner-1", "us-east-1").name
+    metabase.buckets.set_versioning(bucket, Versioning.ENABLED)
+    for key in [*keys, *hidden, *keys]:
+        metabase.objects.put(bucket, new_object(key), Operation.PUT, origin())
+    for key in hidden:
+        metabase.objects.delete(bucket, key, origin(), missing_transmits=False)
+    for limit in (1, 2, 1000):
+        seen = pages(metabase, bucket, prefix, delimiter, limit)
+        assert len(seen) == len(set(seen))
+        assert set(seen) == naive_listing(keys - hidden, prefix, delimiter)

@@ -3,16 +3,18 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bucketwire.errors import ConfigError, Unavailable
-from bucketwire.event.change import decode_change
+from bucketwire.event.change import Versioning, decode_change
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
+from bucketwire.metabase.sqlite import SqliteMetabase
 from bucketwire.metabase.sqlite import buckets as sqlite_buckets
 from bucketwire.metabase.sqlite import queue as sqlite_queue
 from bucketwire.metabase.sqlite import rules as sqlite_rules
@@ -247,11 +249,11 @@ def test_what_is_asked_all_the_time_is_answered_from_an_index(
     assert all("INDEX parked_by_" in step for step in looks), plan
 
 
-def steps(connection: sqlite3.Connection, sql: str, values: tuple[object, ...]) -> int:
-    """How much SQLite does for a statement; the same for the same rows, on every machine."""
+def steps(connection: sqlite3.Connection, work: Callable[[], object]) -> int:
+    """How much SQLite does on the connection; the same for the same rows, on every machine."""
     counted: list[None] = []
     connection.set_progress_handler(lambda: counted.append(None), 1)
-    connection.execute(sql, values).fetchall()
+    work()
     connection.set_progress_handler(None, 1)
     return len(counted)
 
@@ -264,8 +266,24 @@ def test_rules_that_were_retired_cost_an_edit_and_a_write_nothing(tmp_path: Path
         for turn in range(edits):
             at = metabase.rules.edit("media", lambda _, name=f"{edits}-{turn}": [rule(id=name)])
         with closing(connect(tmp_path / "metabase.db")) as connection:
-            retired = steps(connection, sqlite_buckets.RETIRE_RULES, (at + 1, bucket_id, at))
-            costs.append((retired, steps(connection, sqlite_rules._AT, (bucket_id, at))))
+            retire = partial(connection.execute, sqlite_buckets.RETIRE_RULES, (at + 1, bucket_id, at))
+            look = partial(connection.execute, sqlite_rules._AT, (bucket_id, at))
+            costs.append([steps(connection, each) for each in (retire, look)])
+    metabase.close()
+    assert costs[0] == costs[1]
+
+
+def test_old_versions_cost_a_listing_nothing(tmp_path: Path) -> None:
+    metabase = SqliteMetabase(tmp_path / "metabase.db")
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    metabase.buckets.set_versioning("media", Versioning.ENABLED)
+    page = partial(metabase.objects.page, "media", prefix="", delimiter="", after="", limit=10)
+    costs = []
+    for versions in (2, 40):
+        for _ in range(versions):
+            metabase.objects.put("media", new_object("many"), Operation.PUT, origin())
+        metabase.objects.put("media", new_object("one"), Operation.PUT, origin())
+        costs.append(steps(metabase._readers[0]._connection(), page))
     metabase.close()
     assert costs[0] == costs[1]
 

@@ -127,9 +127,7 @@ class PostgresObjects:
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
         """A page of the current objects."""
         found, _ = read_bucket(self._database, bucket)
-        return list_page(
-            self._database, found.id, prefix=prefix, delimiter=delimiter, after=after, limit=limit
-        )
+        return list_page(self._database, found, prefix=prefix, delimiter=delimiter, after=after, limit=limit)
 
     def versions_page(
         self, bucket: str, *, prefix: str, delimiter: str, after: str, after_version: int | None, limit: int

@@ -210,9 +210,7 @@ class SqliteObjects:
     def page(self, bucket: str, *, prefix: str, delimiter: str, after: str, limit: int) -> Page:
         """A page of the current objects."""
         found, _ = find_bucket(self._readers.execute, bucket)
-        return list_page(
-            self._readers, found.id, prefix=prefix, delimiter=delimiter, after=after, limit=limit
-        )
+        return list_page(self._readers, found, prefix=prefix, delimiter=delimiter, after=after, limit=limit)
 
     def versions_page(
         self, bucket: str, *, prefix: str, delimiter: str, after: str, after_version: int | None, limit: int
