@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
@@ -14,12 +15,21 @@ from bucketwire.event.change import Versioning, decode_change
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import Rule
 from bucketwire.metabase import open_metabase
-from bucketwire.metabase.postgres import PostgresMetabase, buckets, changes, cursors, listing, migrate, rules
+from bucketwire.metabase.postgres import (
+    PostgresMetabase,
+    buckets,
+    changes,
+    cursors,
+    listing,
+    migrate,
+    rules,
+    topics,
+)
 from bucketwire.metabase.postgres.connection import Transaction
 from bucketwire.metabase.postgres.migrate import load_migrations
 from bucketwire.metabase.postgres.rows import HOUR_NS
 from bucketwire.metabase.values import Slice
-from factories import TOPIC_ARN, message, new_object, origin, rule
+from factories import TOPIC_ARN, message, new_object, origin, rule, topic
 from services.postgres import PostgresServer
 from wire import until
 
@@ -291,6 +301,14 @@ def test_rules_that_were_retired_are_not_looked_at(url: str, metabase: PostgresM
         at = metabase.rules.edit("media", lambda _, name=f"r{turn}": [rule(id=name)])
     assert visited(url, rules._AT, (bucket_id, bucket_id, at, at)) == 2
     assert visited(url, buckets.RETIRE_RULES, (at + 1, bucket_id, at)) == 1
+
+
+def test_topics_of_others_are_not_looked_at(url: str, metabase: PostgresMetabase) -> None:
+    metabase.topics.put(topic(name="mine"))
+    for number in range(9):
+        metabase.topics.put(msgspec.structs.replace(topic(name=f"a-{number}"), owner_id="owner-2"))
+    ask(url, "ANALYZE topics")
+    assert visited(url, topics._OWNED_BY, ("owner-1", "", 10)) == 1
 
 
 def test_old_versions_are_not_looked_at_for_a_listing(url: str, metabase: PostgresMetabase) -> None:

@@ -8,6 +8,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bucketwire.errors import ConfigError, Unavailable
@@ -23,7 +24,7 @@ from bucketwire.metabase.sqlite.connection import connect
 from bucketwire.metabase.sqlite.migrate import load_migrations, migrate
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
 from bucketwire.metabase.values import Slice
-from factories import TOPIC_ARN, new_object, origin, rule
+from factories import TOPIC_ARN, new_object, origin, rule, topic
 from golden import schemas
 
 PARK_AS_BEFORE = f"""
@@ -269,6 +270,19 @@ def test_rules_that_were_retired_cost_an_edit_and_a_write_nothing(tmp_path: Path
             retire = partial(connection.execute, sqlite_buckets.RETIRE_RULES, (at + 1, bucket_id, at))
             look = partial(connection.execute, sqlite_rules._AT, (bucket_id, at))
             costs.append([steps(connection, each) for each in (retire, look)])
+    metabase.close()
+    assert costs[0] == costs[1]
+
+
+def test_topics_of_others_cost_a_list_of_topics_nothing(tmp_path: Path) -> None:
+    metabase = SqliteMetabase(tmp_path / "metabase.db")
+    metabase.topics.put(topic(name="mine"))
+    owned = partial(metabase.topics.owned_by, "owner-1", after="", limit=10)
+    costs = []
+    for others in (2, 40):
+        for number in range(others):
+            metabase.topics.put(msgspec.structs.replace(topic(name=f"a-{number}"), owner_id="owner-2"))
+        costs.append(steps(metabase._readers[0]._connection(), owned))
     metabase.close()
     assert costs[0] == costs[1]
 

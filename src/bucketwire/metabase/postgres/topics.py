@@ -18,10 +18,9 @@ VALUES (%s, %s, %s, (SELECT coalesce(max(version), 0) + 1 FROM topics), %s)
 ON CONFLICT (arn) DO UPDATE SET owner_id = excluded.owner_id, topic = excluded.topic,
     version = excluded.version, deleted_at_ns = excluded.deleted_at_ns
 """
+_ALL = "SELECT topic FROM topics WHERE arn > %s AND deleted_at_ns IS NULL ORDER BY arn LIMIT %s"
 _OWNED_BY = """
-SELECT topic FROM topics
-WHERE (%(owner)s::text IS NULL OR owner_id = %(owner)s) AND arn > %(after)s AND deleted_at_ns IS NULL
-ORDER BY arn LIMIT %(limit)s
+SELECT topic FROM topics WHERE owner_id = %s AND arn > %s AND deleted_at_ns IS NULL ORDER BY arn LIMIT %s
 """
 _PRESENT = "SELECT topic FROM topics WHERE arn = %s AND deleted_at_ns IS NULL"
 
@@ -55,8 +54,11 @@ class PostgresTopics:
 
     def owned_by(self, owner_id: str | None, *, after: str, limit: int) -> list[Topic]:
         """The topics of an owner or of all, by ARN."""
-        parameters = {"owner": owner_id, "after": after, "limit": limit}
-        return [_decode(row[0]) for row in self._database.rows(_OWNED_BY, parameters)]
+        if owner_id is None:
+            rows = self._database.rows(_ALL, (after, limit))
+        else:
+            rows = self._database.rows(_OWNED_BY, (owner_id, after, limit))
+        return [_decode(row[0]) for row in rows]
 
     def delete(self, arn: str) -> None:
         """Mark the topic deleted, at a time on the clock of the changes."""

@@ -17,6 +17,10 @@ VALUES (?, ?, ?, (SELECT coalesce(max(version), 0) + 1 FROM topics), ?)
 ON CONFLICT (arn) DO UPDATE SET owner_id = excluded.owner_id, topic = excluded.topic,
     version = excluded.version, deleted_at_ns = excluded.deleted_at_ns
 """
+_ALL = "SELECT topic FROM topics WHERE arn > ? AND deleted_at_ns IS NULL ORDER BY arn LIMIT ?"
+_OWNED_BY = """
+SELECT topic FROM topics WHERE owner_id = ? AND arn > ? AND deleted_at_ns IS NULL ORDER BY arn LIMIT ?
+"""
 
 
 class SqliteTopics:
@@ -48,11 +52,10 @@ class SqliteTopics:
 
     def owned_by(self, owner_id: str | None, *, after: str, limit: int) -> list[Topic]:
         """The topics of an owner or of all, by ARN."""
-        rows = self._readers.rows(
-            "SELECT topic FROM topics WHERE (?1 IS NULL OR owner_id = ?1) AND arn > ?2 "
-            "AND deleted_at_ns IS NULL ORDER BY arn LIMIT ?3",
-            (owner_id, after, limit),
-        )
+        if owner_id is None:
+            rows = self._readers.rows(_ALL, (after, limit))
+        else:
+            rows = self._readers.rows(_OWNED_BY, (owner_id, after, limit))
         return [_decode(row[0]) for row in rows]
 
     def delete(self, arn: str) -> None:
