@@ -83,6 +83,22 @@ def test_trimmed_changes_are_missed_loudly(metabase: Metabase, watched: str) -> 
         keys_of(metabase, start, middle)
 
 
+def test_changes_committed_before_a_time_are_trimmed(metabase: Metabase, watched: str) -> None:
+    def left(before_ns: int) -> list[str]:
+        start = metabase.changes.trim_before(before_ns)
+        assert start == metabase.changes.start()
+        return keys_of(metabase, start, metabase.changes.head(start, ALL))
+
+    assert left(time.time_ns()) == []
+    write(metabase, watched, *"abc")
+    second_ns, third_ns = (metabase.objects.get(watched, key).created_at_ns for key in "bc")
+    assert left(second_ns) == ["b", "c"]
+    assert left(second_ns) == ["b", "c"]
+    assert left(third_ns + 1) == []
+    write(metabase, watched, "d")
+    assert left(third_ns + 1) == ["d"]
+
+
 def test_a_trimmed_stream_goes_on_where_it_was(metabase: Metabase, metabase_url: str, watched: str) -> None:
     write(metabase, watched, "a")
     end = metabase.changes.head(metabase.changes.start(), ALL)

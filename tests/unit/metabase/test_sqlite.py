@@ -287,6 +287,21 @@ def test_topics_of_others_cost_a_list_of_topics_nothing(tmp_path: Path) -> None:
     assert costs[0] == costs[1]
 
 
+def test_changes_that_are_kept_cost_the_retention_nothing(tmp_path: Path) -> None:
+    metabase = SqliteMetabase(tmp_path / "metabase.db")
+    metabase.buckets.create("media", "owner-1", "us-east-1")
+    oldest = metabase.rules.edit("media", lambda _: [rule()])
+    costs = []
+    for changes in (2, 40):
+        for _ in range(changes):
+            metabase.objects.put("media", new_object(), Operation.PUT, origin())
+        trim = partial(metabase.changes.trim_before, oldest)
+        costs.append(steps(metabase._readers[0]._connection(), trim))
+    assert metabase.changes.start() == "0"
+    metabase.close()
+    assert costs[0] == costs[1]
+
+
 def test_old_versions_cost_a_listing_nothing(tmp_path: Path) -> None:
     metabase = SqliteMetabase(tmp_path / "metabase.db")
     metabase.buckets.create("media", "owner-1", "us-east-1")

@@ -14,6 +14,13 @@ _TICK_SECONDS = 0.003
 _READ_ROWS = 2_000
 _BOUNDS = "SELECT (SELECT position FROM trimmed), (SELECT max(position) FROM changes)"
 _READ = "SELECT position, change FROM changes WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
+# From the oldest on, since times grow with positions: what is passed over is what is to go.
+_LAST_BEFORE = """
+SELECT coalesce(
+    (SELECT position - 1 FROM changes WHERE committed_at_ns >= ? ORDER BY position LIMIT 1),
+    (SELECT max(position) FROM changes)
+)
+"""
 _LAST_GIVEN = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'changes'"
 
 
@@ -79,11 +86,9 @@ class SqliteChanges:
 
     def trim_before(self, committed_at_ns: int) -> Offset:
         """Forget the changes committed before that time."""
-        row = self._readers.row(
-            "SELECT max(position) FROM changes WHERE committed_at_ns < ?", (committed_at_ns,)
-        )
-        if row is not None and row[0] is not None:
-            self.trim(str(row[0]))
+        ((last,),) = self._readers.rows(_LAST_BEFORE, (committed_at_ns,))
+        if last is not None:
+            self.trim(str(last))
         return self.start()
 
     def clock_ns(self) -> int:
