@@ -504,7 +504,7 @@ class Queue(Protocol):
         ...
 
     def dead_letters(self) -> int:
-        """How many dead letters there are."""
+        """How many dead letters there are. Costs the same however many that is."""
         ...
 
     def counts(self) -> dict[tuple[str, str], int]:

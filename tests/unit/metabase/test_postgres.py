@@ -22,6 +22,7 @@ from bucketwire.metabase.postgres import (
     cursors,
     listing,
     migrate,
+    queue,
     rules,
     topics,
 )
@@ -311,6 +312,14 @@ def test_topics_of_others_are_not_looked_at(url: str, metabase: PostgresMetabase
     assert visited(url, topics._OWNED_BY, ("owner-1", "", 10)) == 1
 
 
+def test_dead_letters_are_not_looked_at_to_tell_how_many_there_are(
+    url: str, metabase: PostgresMetabase
+) -> None:
+    metabase.queue.bury([message(f"event-{number}") for number in range(9)], "gone")
+    assert metabase.queue.dead_letters() == 9
+    assert visited(url, queue._DEAD_LETTERS) == 1
+
+
 def test_old_versions_are_not_looked_at_for_a_listing(url: str, metabase: PostgresMetabase) -> None:
     metabase.buckets.set_versioning("media", Versioning.ENABLED)
     for key in ("many", *["many"] * 20, "one"):
@@ -511,6 +520,31 @@ def test_what_waits_when_the_backlogs_are_introduced_is_counted(
         ask(url, park_as_before("c", 9))
         ask(url, "DELETE FROM parked WHERE event_id = 'a'")
         assert metabase.queue.backlogs() == {TOPIC_ARN: 16}
+    finally:
+        metabase.close()
+
+
+def test_letters_that_were_buried_before_there_were_counts_are_counted(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_server.create_database(migrated=False)
+    with monkeypatch.context() as before:
+        old = load_migrations()[:2]
+        before.setattr(sys.modules[migrate.__module__], "load_migrations", lambda: old)
+        migrate(url)
+    for event_id in ("a", "b", "c"):
+        ask(
+            url,
+            "INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message) "
+            f"VALUES ('{TOPIC_ARN}', '{event_id}', 0, '', '')",
+        )
+    metabase = PostgresMetabase(url)
+    try:
+        assert metabase.queue.dead_letters() == 3
+        metabase.queue.purge([1])
+        metabase.queue.bury([message("d"), message("e")], "gone")
+        assert metabase.queue.dead_letters() == 4
+        assert metabase.queue.counts() == {("buried", TOPIC_ARN): 5, ("purged", TOPIC_ARN): 1}
     finally:
         metabase.close()
 

@@ -24,12 +24,16 @@ from bucketwire.metabase.sqlite.connection import connect
 from bucketwire.metabase.sqlite.migrate import load_migrations, migrate
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
 from bucketwire.metabase.values import Slice
-from factories import TOPIC_ARN, new_object, origin, rule, topic
+from factories import TOPIC_ARN, message, new_object, origin, rule, topic
 from golden import schemas
 
 PARK_AS_BEFORE = f"""
 INSERT INTO parked (topic_arn, event_id, attempts, parked_at_ns, due_at_ns, size_bytes, reason, message)
 VALUES ('{TOPIC_ARN}', ?, 0, 0, 0, ?, '', x'')
+"""
+BURY_AS_BEFORE = f"""
+INSERT INTO dead_letters (topic_arn, event_id, buried_at_ns, reason, message)
+VALUES ('{TOPIC_ARN}', ?, 0, '', x'')
 """
 
 
@@ -229,14 +233,35 @@ def test_what_waits_when_the_backlogs_are_introduced_is_counted(
         metabase.close()
 
 
+def test_letters_that_were_buried_before_there_were_counts_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "metabase-queue.db"
+    with monkeypatch.context() as before:
+        old = load_migrations("queue")[:1]
+        before.setattr("bucketwire.metabase.sqlite.migrate.load_migrations", lambda _: old)
+        migrate(path, "queue")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for name in ("a", "b", "c"):
+            connection.execute(BURY_AS_BEFORE, (name,))
+    metabase = open_metabase(f"sqlite:///{tmp_path}/metabase.db")
+    assert metabase.queue.dead_letters() == 3
+    metabase.queue.purge([1])
+    metabase.queue.bury([message("d"), message("e")], "gone")
+    assert metabase.queue.dead_letters() == 4
+    assert metabase.queue.counts() == {("buried", TOPIC_ARN): 5, ("purged", TOPIC_ARN): 1}
+    metabase.close()
+
+
 @pytest.mark.parametrize(
     ("sql", "values"),
     [
         (sqlite_queue._HAS_PARKED, (TOPIC_ARN,)),
         (sqlite_queue._TAKE, (TOPIC_ARN, 1, 1)),
         (sqlite_queue._DUE_TOPICS, (1,)),
+        (sqlite_queue._STATS, ()),
     ],
-    ids=["has_parked", "take", "due_topics"],
+    ids=["has_parked", "take", "due_topics", "stats"],
 )
 def test_what_is_asked_all_the_time_is_answered_from_an_index(
     tmp_path: Path, sql: str, values: tuple[object, ...]
@@ -300,6 +325,22 @@ def test_changes_that_are_kept_cost_the_retention_nothing(tmp_path: Path) -> Non
     assert metabase.changes.start() == "0"
     metabase.close()
     assert costs[0] == costs[1]
+
+
+def test_dead_letters_are_not_read_to_tell_how_many_there_are(tmp_path: Path) -> None:
+    metabase = SqliteMetabase(tmp_path / "metabase.db")
+    metabase.queue.bury([message("a"), message("b")], "gone")
+    read: set[str | None] = set()
+
+    def note(action: int, table: str | None, *_: object) -> int:
+        if action == sqlite3.SQLITE_READ:
+            read.add(table)
+        return sqlite3.SQLITE_OK
+
+    metabase._readers[1]._connection().set_authorizer(note)
+    assert metabase.queue.dead_letters() == 2
+    metabase.close()
+    assert read == {"counts"}
 
 
 def test_old_versions_cost_a_listing_nothing(tmp_path: Path) -> None:

@@ -160,6 +160,9 @@ WHERE id > %(after)s AND (%(arn)s::text IS NULL OR topic_arn = %(arn)s) AND buri
 ORDER BY id LIMIT %(limit)s
 """
 _REMOVE_LETTERS = "DELETE FROM dead_letters WHERE id = ANY(%s::bigint[]) RETURNING topic_arn, message"
+_DEAD_LETTERS = """
+SELECT coalesce(sum(CASE what WHEN 'buried' THEN messages ELSE -messages END), 0) FROM counts
+"""
 _COUNT = """
 INSERT INTO counts (what, topic_arn, messages) VALUES (%s, %s, 1)
 ON CONFLICT (what, topic_arn) DO UPDATE SET messages = counts.messages + 1
@@ -337,8 +340,8 @@ class PostgresQueue:
         return self._database.run(job)
 
     def dead_letters(self) -> int:
-        """How many there are."""
-        return self._database.number("SELECT count(*) FROM dead_letters")
+        """How many there are, as the counts tell."""
+        return self._database.number(_DEAD_LETTERS)
 
     def _write_all(self, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
         def job(work: Transaction) -> None:

@@ -123,6 +123,9 @@ WHERE id > ?1 AND (?2 IS NULL OR topic_arn = ?2) AND buried_at_ns >= ?3 AND (?4 
 ORDER BY id LIMIT ?5
 """
 _LETTER = "SELECT topic_arn, message FROM dead_letters WHERE id = ?"
+_DEAD_LETTERS = """
+SELECT coalesce(sum(CASE what WHEN 'buried' THEN messages ELSE -messages END), 0) FROM counts
+"""
 _COUNT = """
 INSERT INTO counts (what, topic_arn, messages) VALUES (?, ?, 1)
 ON CONFLICT (what, topic_arn) DO UPDATE SET messages = messages + 1
@@ -297,8 +300,8 @@ class SqliteQueue:
         return self._writer.run(job)
 
     def dead_letters(self) -> int:
-        """How many there are."""
-        return self._readers.number("SELECT count(*) FROM dead_letters")
+        """How many there are, as the counts tell."""
+        return self._readers.number(_DEAD_LETTERS)
 
 
 def _execute_many(transaction: Transaction, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
