@@ -3,18 +3,23 @@
 import uuid
 from collections.abc import Collection
 
-from bucketwire.errors import Conflict, NotFound
 from bucketwire.event.change import Versioning
-from bucketwire.metabase.postgres.connection import Database, Row, Transaction, lock_number
+from bucketwire.metabase.postgres.connection import Database, Transaction, lock_number
+from bucketwire.metabase.stored import (
+    BUCKET_COLUMNS,
+    bucket_from_row,
+    bucket_not_empty,
+    bucket_taken,
+    found_bucket,
+)
 from bucketwire.metabase.values import Bucket
 
-_COLUMNS = "id, name, owner_id, region, created_at_ns, versioning, revision"
-_INSERT = f"INSERT INTO buckets ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, 0)"  # noqa: S608 - constants only
-_BY_NAME = f"SELECT {_COLUMNS} FROM buckets WHERE name = %s"  # noqa: S608 - likewise
-_ENTER = f"SELECT {_COLUMNS} FROM enter_bucket(%s, %s)"  # noqa: S608 - likewise
-_BY_OWNER = f"SELECT {_COLUMNS} FROM buckets WHERE owner_id = %s ORDER BY name"  # noqa: S608 - likewise
+_INSERT = f"INSERT INTO buckets ({BUCKET_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, 0)"  # noqa: S608 - constants only
+_BY_NAME = f"SELECT {BUCKET_COLUMNS} FROM buckets WHERE name = %s"  # noqa: S608 - likewise
+_ENTER = f"SELECT {BUCKET_COLUMNS} FROM enter_bucket(%s, %s)"  # noqa: S608 - likewise
+_BY_OWNER = f"SELECT {BUCKET_COLUMNS} FROM buckets WHERE owner_id = %s ORDER BY name"  # noqa: S608 - likewise
 _WITH_DOCUMENT = f"""
-SELECT {_COLUMNS}, document FROM bucket_documents JOIN buckets ON buckets.id = bucket_id
+SELECT {BUCKET_COLUMNS}, document FROM bucket_documents JOIN buckets ON buckets.id = bucket_id
 WHERE kind = %s ORDER BY name
 """  # noqa: S608 - likewise
 _DOCUMENT = "SELECT document FROM bucket_documents WHERE bucket_id = %s AND kind = %s"
@@ -54,7 +59,7 @@ class PostgresBuckets:
             work.lock(name)
             row = work.row(_BY_NAME, (name,))
             if row is not None:
-                raise _taken(name, owned=_bucket_from_row(row).owner_id == owner_id)
+                raise bucket_taken(name, owned=bucket_from_row(row).owner_id == owner_id)
             made = Bucket(uuid.uuid4().hex, name, owner_id, region, work.stamp_ns())
             work.write(_INSERT, (made.id, name, owner_id, region, made.created_at_ns, made.versioning.value))
             for kind, document in documents:
@@ -69,7 +74,7 @@ class PostgresBuckets:
 
     def owned_by(self, owner_id: str) -> list[Bucket]:
         """The owner's buckets."""
-        return [_bucket_from_row(row) for row in self._database.rows(_BY_OWNER, (owner_id,))]
+        return [bucket_from_row(row) for row in self._database.rows(_BY_OWNER, (owner_id,))]
 
     def set_versioning(self, name: str, versioning: Versioning) -> None:
         """Set the versioning state."""
@@ -100,7 +105,7 @@ class PostgresBuckets:
 
     def with_document(self, kind: str) -> list[tuple[Bucket, str]]:
         """All buckets that have such a document."""
-        return [(_bucket_from_row(row[:-1]), row[-1]) for row in self._database.rows(_WITH_DOCUMENT, (kind,))]
+        return [(bucket_from_row(row[:-1]), row[-1]) for row in self._database.rows(_WITH_DOCUMENT, (kind,))]
 
     def delete(self, name: str) -> None:
         """Remove an empty bucket; its rules stay as history."""
@@ -108,11 +113,7 @@ class PostgresBuckets:
         def job(work: Transaction) -> None:
             found, revision = lock_bucket(work, name)
             if work.row("SELECT 1 FROM objects WHERE bucket_id = %s LIMIT 1", (found.id,)):
-                raise Conflict(
-                    "The bucket you tried to delete is not empty",
-                    code="BucketNotEmpty",
-                    fields={"BucketName": name},
-                )
+                raise bucket_not_empty(name)
             work.write(RETIRE_RULES, (work.stamp_ns(), found.id, revision))
             for statement in _DELETE_CONTENT:
                 work.write(statement, (found.id,))
@@ -123,41 +124,14 @@ class PostgresBuckets:
 def lock_bucket(work: Transaction, name: str) -> tuple[Bucket, int]:
     """The bucket and the revision of its rules, for one who changes them: no other transaction is in it."""
     work.lock(name)
-    return _found(work.row(_BY_NAME, (name,)), name)
+    return found_bucket(work.row(_BY_NAME, (name,)), name)
 
 
 def enter_bucket(work: Transaction, name: str) -> tuple[Bucket, int]:
     """Likewise, for one who writes into it: neither changes until the transaction ends."""
-    return _found(work.row(_ENTER, (lock_number(name), name)), name)
+    return found_bucket(work.row(_ENTER, (lock_number(name), name)), name)
 
 
 def read_bucket(database: Database, name: str) -> tuple[Bucket, int]:
     """The bucket and the revision of its rules, as they are now."""
-    return _found(database.row(_BY_NAME, (name,)), name)
-
-
-def _found(row: Row | None, name: str) -> tuple[Bucket, int]:
-    if row is None:
-        raise NotFound(
-            "The specified bucket does not exist", code="NoSuchBucket", fields={"BucketName": name}
-        )
-    return _bucket_from_row(row), row[-1]
-
-
-def _bucket_from_row(row: Row) -> Bucket:
-    identity, name, owner_id, region, created_at_ns, versioning, _ = row
-    return Bucket(identity, name, owner_id, region, created_at_ns, Versioning(versioning))
-
-
-def _taken(name: str, *, owned: bool) -> Conflict:
-    if owned:
-        return Conflict(
-            "Your previous request to create the named bucket succeeded and you already own it.",
-            code="BucketAlreadyOwnedByYou",
-            fields={"BucketName": name},
-        )
-    return Conflict(
-        "The requested bucket name is not available. Please select a different name and try again.",
-        code="BucketAlreadyExists",
-        fields={"BucketName": name},
-    )
+    return found_bucket(database.row(_BY_NAME, (name,)), name)

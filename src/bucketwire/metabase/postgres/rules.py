@@ -7,14 +7,10 @@ edit holds it alone: there is no window in which a write sees old rules.
 
 from collections.abc import Callable
 
-import msgspec
-
 from bucketwire.event.rule import Rule
 from bucketwire.metabase.postgres.buckets import RETIRE_RULES, lock_bucket, read_bucket
 from bucketwire.metabase.postgres.connection import Database, Row, Transaction
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Rule).decode
+from bucketwire.metabase.stored import SeenRules, encode_text
 
 # All rules in force were added at once, by the last edit: those that were retired before are not looked at.
 _AT = """
@@ -25,7 +21,6 @@ WHERE bucket_id = %s AND added_at_ns = (
 ORDER BY place
 """
 _ADD = "INSERT INTO rules (bucket_id, added_at_ns, place, rule) VALUES (%s, %s, %s, %s)"
-_CACHED_REVISIONS = 4096
 
 Rows = Callable[[str, tuple[object, ...]], list[Row]]
 """How a query is run: in a transaction, or by itself."""
@@ -36,7 +31,7 @@ class PostgresRules:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._cached: dict[tuple[str, int], list[Rule]] = {}
+        self._seen = SeenRules()
 
     def edit(self, bucket: str, change: Callable[[list[Rule]], list[Rule]]) -> int:
         """Make the rules a new revision, if they have changed."""
@@ -50,7 +45,7 @@ class PostgresRules:
             added_at_ns = work.stamp_ns()
             work.write(RETIRE_RULES, (added_at_ns, found.id, revision))
             for place, rule in enumerate(rules):
-                work.write(_ADD, (found.id, added_at_ns, place, _encode(rule).decode()))
+                work.write(_ADD, (found.id, added_at_ns, place, encode_text(rule)))
             work.write("UPDATE buckets SET revision = %s WHERE id = %s", (added_at_ns, found.id))
             return added_at_ns
 
@@ -67,10 +62,6 @@ class PostgresRules:
 
     def seen_by(self, rows: Rows, bucket_id: str, revision: int) -> list[Rule]:
         """The rules of a revision that `rows` can see; do not change the list."""
-        known = self._cached.get((bucket_id, revision))
-        if known is None:
-            known = [_decode(row[0]) for row in rows(_AT, (bucket_id, bucket_id, revision, revision))]
-            if len(self._cached) >= _CACHED_REVISIONS:
-                self._cached.clear()
-            self._cached[bucket_id, revision] = known
-        return known
+        return self._seen.of(
+            bucket_id, revision, lambda: rows(_AT, (bucket_id, bucket_id, revision, revision))
+        )

@@ -4,20 +4,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.event.change import Origin
 from bucketwire.event.name import Operation
 from bucketwire.metabase import mutations
 from bucketwire.metabase.listing import LAST, fold
 from bucketwire.metabase.postgres.buckets import enter_bucket, read_bucket
-from bucketwire.metabase.postgres.connection import Database, Row, Transaction
+from bucketwire.metabase.postgres.connection import Database, Transaction
 from bucketwire.metabase.postgres.rows import USE_BLOBS, Partitions, PostgresRows
 from bucketwire.metabase.postgres.rules import PostgresRules
+from bucketwire.metabase.stored import decode_part, decode_upload, encode_text, found_upload, left_over
 from bucketwire.metabase.values import ALWAYS, Condition, NewObject, Part, StoredObject, Upload, UploadPage
-
-_encode = msgspec.json.Encoder().encode
-_decode_upload = msgspec.json.Decoder(Upload).decode
-_decode_part = msgspec.json.Decoder(Part).decode
 
 _INSERT = "INSERT INTO uploads (id, bucket_id, object_key, upload) VALUES (%s, %s, %s, %s)"
 _FIND = "SELECT upload FROM uploads WHERE id = %s AND object_key = %s AND bucket_id = %s"
@@ -50,7 +46,7 @@ class PostgresUploads:
             found, _ = enter_bucket(work, bucket)
             stamp_ns = work.stamp_ns()
             made = msgspec.structs.replace(upload, id=f"{stamp_ns:016x}{upload.id}", created_at_ns=stamp_ns)
-            work.write(_INSERT, (made.id, found.id, made.key.encode(), _encode(made).decode()))
+            work.write(_INSERT, (made.id, found.id, made.key.encode(), encode_text(made)))
             return made
 
         return self._database.run(job)
@@ -58,7 +54,7 @@ class PostgresUploads:
     def get(self, bucket: str, key: str, upload_id: str) -> Upload:
         """The upload."""
         found, _ = read_bucket(self._database, bucket)
-        return _found(self._database.row(_FIND, (upload_id, key.encode(), found.id)), upload_id)
+        return found_upload(self._database.row(_FIND, (upload_id, key.encode(), found.id)), upload_id)
 
     def put_part(self, bucket: str, key: str, upload_id: str, part: Part) -> Part:
         """Add the part, in place of one of its number."""
@@ -69,7 +65,7 @@ class PostgresUploads:
             made = msgspec.structs.replace(part, created_at_ns=work.stamp_ns())
             if replaced is not None:
                 self._rows(work).drop_blobs([replaced[0]])
-            work.write(_PUT_PART, (upload_id, part.number, part.blob, _encode(made).decode()))
+            work.write(_PUT_PART, (upload_id, part.number, part.blob, encode_text(made)))
             work.write(USE_BLOBS, ([part.blob],))
             return made
 
@@ -78,7 +74,7 @@ class PostgresUploads:
     def parts(self, bucket: str, key: str, upload_id: str, *, after: int, limit: int) -> list[Part]:
         """The parts, by number."""
         self.get(bucket, key, upload_id)
-        return [_decode_part(row[0]) for row in self._database.rows(_PARTS, (upload_id, after, limit))]
+        return [decode_part(row[0]) for row in self._database.rows(_PARTS, (upload_id, after, limit))]
 
     def page(
         self, bucket: str, *, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
@@ -89,8 +85,7 @@ class PostgresUploads:
         def fetch(key: str, upload_id: str, count: int) -> list[tuple[str, str, Upload]]:
             values = (found.id, key.encode(), upload_id, prefix.encode(), count)
             return [
-                (row[0].decode(), row[1], _decode_upload(row[2]))
-                for row in self._database.rows(_PAGE, values)
+                (row[0].decode(), row[1], decode_upload(row[2])) for row in self._database.rows(_PAGE, values)
             ]
 
         start = (after_key, after_upload_id or (LAST if after_key else ""))
@@ -112,15 +107,10 @@ class PostgresUploads:
 
         def job(work: Transaction) -> StoredObject:
             _lock(work, bucket, new.key, upload_id)
-            kept = {part.blob for part in parts}
-            present = {row[0] for row in work.rows(_BLOBS, (upload_id,))}
-            if not kept <= present:
-                raise InvalidRequest(
-                    "One or more of the specified parts could not be found.", code="InvalidPart"
-                )
+            unused = left_over({row[0] for row in work.rows(_BLOBS, (upload_id,))}, parts)
             rows = self._rows(work)
             stored = mutations.put(rows, bucket, new, operation, origin, condition)
-            rows.drop_blobs(sorted(present - kept))
+            rows.drop_blobs(unused)
             _forget(work, upload_id)
             return stored
 
@@ -143,18 +133,7 @@ class PostgresUploads:
 def _lock(work: Transaction, bucket: str, key: str, upload_id: str) -> Upload:
     found, _ = enter_bucket(work, bucket)
     work.lock(upload_id)
-    return _found(work.row(_FIND, (upload_id, key.encode(), found.id)), upload_id)
-
-
-def _found(row: Row | None, upload_id: str) -> Upload:
-    if row is None:
-        raise NotFound(
-            "The specified upload does not exist. The upload ID may be invalid, or the upload may have been "
-            "aborted or completed.",
-            code="NoSuchUpload",
-            fields={"UploadId": upload_id},
-        )
-    return _decode_upload(row[0])
+    return found_upload(work.row(_FIND, (upload_id, key.encode(), found.id)), upload_id)
 
 
 def _forget(work: Transaction, upload_id: str) -> None:

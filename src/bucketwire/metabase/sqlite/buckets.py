@@ -3,19 +3,24 @@
 import uuid
 from collections.abc import Collection
 
-from bucketwire.errors import Conflict, NotFound
 from bucketwire.event.change import Versioning
-from bucketwire.metabase.sqlite.connection import Execute, Readers, Row
+from bucketwire.metabase.sqlite.connection import Execute, Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.stored import (
+    BUCKET_COLUMNS,
+    bucket_from_row,
+    bucket_not_empty,
+    bucket_taken,
+    found_bucket,
+)
 from bucketwire.metabase.values import Bucket
 
-_COLUMNS = "id, name, owner_id, region, created_at_ns, versioning, revision"
-_INSERT = f"INSERT INTO buckets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 0)"  # noqa: S608 - constants only
-_BY_NAME = f"SELECT {_COLUMNS} FROM buckets WHERE name = ?"  # noqa: S608 - likewise
-_BY_OWNER = f"SELECT {_COLUMNS} FROM buckets WHERE owner_id = ? ORDER BY name"  # noqa: S608 - likewise
+_INSERT = f"INSERT INTO buckets ({BUCKET_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 0)"  # noqa: S608 - constants only
+_BY_NAME = f"SELECT {BUCKET_COLUMNS} FROM buckets WHERE name = ?"  # noqa: S608 - likewise
+_BY_OWNER = f"SELECT {BUCKET_COLUMNS} FROM buckets WHERE owner_id = ? ORDER BY name"  # noqa: S608 - likewise
 
 _WITH_DOCUMENT = f"""
-SELECT {_COLUMNS}, document FROM bucket_documents JOIN buckets ON buckets.id = bucket_id
+SELECT {BUCKET_COLUMNS}, document FROM bucket_documents JOIN buckets ON buckets.id = bucket_id
 WHERE kind = ? ORDER BY name
 """  # noqa: S608 - likewise
 _SET_DOCUMENT = """
@@ -49,7 +54,7 @@ class SqliteBuckets:
         def job(transaction: Transaction) -> Bucket:
             row = transaction.execute(_BY_NAME, (name,)).fetchone()
             if row is not None:
-                raise _taken(name, owned=_bucket_from_row(row).owner_id == owner_id)
+                raise bucket_taken(name, owned=bucket_from_row(row).owner_id == owner_id)
             made = Bucket(uuid.uuid4().hex, name, owner_id, region, transaction.stamp_ns())
             transaction.execute(
                 _INSERT, (made.id, name, owner_id, region, made.created_at_ns, made.versioning.value)
@@ -66,7 +71,7 @@ class SqliteBuckets:
 
     def owned_by(self, owner_id: str) -> list[Bucket]:
         """The owner's buckets."""
-        return [_bucket_from_row(row) for row in self._readers.rows(_BY_OWNER, (owner_id,))]
+        return [bucket_from_row(row) for row in self._readers.rows(_BY_OWNER, (owner_id,))]
 
     def set_versioning(self, name: str, versioning: Versioning) -> None:
         """Set the versioning state."""
@@ -103,7 +108,7 @@ class SqliteBuckets:
 
     def with_document(self, kind: str) -> list[tuple[Bucket, str]]:
         """All buckets that have such a document."""
-        return [(_bucket_from_row(row[:-1]), row[-1]) for row in self._readers.rows(_WITH_DOCUMENT, (kind,))]
+        return [(bucket_from_row(row[:-1]), row[-1]) for row in self._readers.rows(_WITH_DOCUMENT, (kind,))]
 
     def delete(self, name: str) -> None:
         """Remove an empty bucket; its rules stay as history."""
@@ -113,11 +118,7 @@ class SqliteBuckets:
             if transaction.execute(
                 "SELECT 1 FROM objects WHERE bucket_id = ? LIMIT 1", (found.id,)
             ).fetchone():
-                raise Conflict(
-                    "The bucket you tried to delete is not empty",
-                    code="BucketNotEmpty",
-                    fields={"BucketName": name},
-                )
+                raise bucket_not_empty(name)
             transaction.execute(RETIRE_RULES, (transaction.stamp_ns(), found.id, revision))
             for statement in _DELETE_CONTENT:
                 transaction.execute(statement, (found.id,))
@@ -128,35 +129,4 @@ class SqliteBuckets:
 
 def find_bucket(execute: Execute, name: str) -> tuple[Bucket, int]:
     """The bucket and the revision of its rules."""
-    row = execute(_BY_NAME, (name,)).fetchone()
-    if row is None:
-        raise NotFound(
-            "The specified bucket does not exist", code="NoSuchBucket", fields={"BucketName": name}
-        )
-    return _bucket_from_row(row), row[-1]
-
-
-def _bucket_from_row(row: Row) -> Bucket:
-    identity, name, owner_id, region, created_at_ns, versioning, _ = row
-    return Bucket(
-        identity,
-        name,
-        owner_id,
-        region,
-        created_at_ns,
-        Versioning(versioning),
-    )
-
-
-def _taken(name: str, *, owned: bool) -> Conflict:
-    if owned:
-        return Conflict(
-            "Your previous request to create the named bucket succeeded and you already own it.",
-            code="BucketAlreadyOwnedByYou",
-            fields={"BucketName": name},
-        )
-    return Conflict(
-        "The requested bucket name is not available. Please select a different name and try again.",
-        code="BucketAlreadyExists",
-        fields={"BucketName": name},
-    )
+    return found_bucket(execute(_BY_NAME, (name,)).fetchone(), name)

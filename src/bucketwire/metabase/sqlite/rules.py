@@ -7,15 +7,11 @@ window in which it sees old rules.
 
 from collections.abc import Callable
 
-import msgspec
-
 from bucketwire.event.rule import Rule
 from bucketwire.metabase.sqlite.buckets import RETIRE_RULES, find_bucket
 from bucketwire.metabase.sqlite.connection import Execute, Readers
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Rule).decode
+from bucketwire.metabase.stored import SeenRules, encode_text
 
 # All rules in force were added at once, by the last edit: those that were retired before are not looked at.
 _AT = """
@@ -26,7 +22,6 @@ WHERE bucket_id = ?1 AND added_at_ns = (
 ORDER BY place
 """
 _ADD = "INSERT INTO rules (bucket_id, added_at_ns, place, rule) VALUES (?, ?, ?, ?)"
-_CACHED_REVISIONS = 4096
 
 
 class SqliteRules:
@@ -35,7 +30,7 @@ class SqliteRules:
     def __init__(self, readers: Readers, writer: Writer) -> None:
         self._readers = readers
         self._writer = writer
-        self._cached: dict[tuple[str, int], list[Rule]] = {}
+        self._seen = SeenRules()
 
     def edit(self, bucket: str, change: Callable[[list[Rule]], list[Rule]]) -> int:
         """Make the rules a new revision, if they have changed."""
@@ -50,7 +45,7 @@ class SqliteRules:
             transaction.execute(RETIRE_RULES, (added_at_ns, found.id, revision))
             transaction.executemany(
                 _ADD,
-                [(found.id, added_at_ns, place, _encode(rule).decode()) for place, rule in enumerate(rules)],
+                [(found.id, added_at_ns, place, encode_text(rule)) for place, rule in enumerate(rules)],
             )
             transaction.execute("UPDATE buckets SET revision = ? WHERE id = ?", (added_at_ns, found.id))
             return added_at_ns
@@ -68,11 +63,4 @@ class SqliteRules:
 
     def seen_by(self, execute: Execute, bucket_id: str, revision: int) -> list[Rule]:
         """The rules of a revision that `execute` can see; do not change the list."""
-        known = self._cached.get((bucket_id, revision))
-        if known is None:
-            rows = execute(_AT, (bucket_id, revision)).fetchall()
-            known = [_decode(row[0]) for row in rows]
-            if len(self._cached) >= _CACHED_REVISIONS:
-                self._cached.clear()
-            self._cached[bucket_id, revision] = known
-        return known
+        return self._seen.of(bucket_id, revision, lambda: execute(_AT, (bucket_id, revision)).fetchall())

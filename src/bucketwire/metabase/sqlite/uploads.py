@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bucketwire.errors import InvalidRequest, NotFound
 from bucketwire.event.change import Origin
 from bucketwire.event.name import Operation
 from bucketwire.metabase import mutations
@@ -14,11 +13,8 @@ from bucketwire.metabase.sqlite.connection import Execute, Readers
 from bucketwire.metabase.sqlite.objects import SqliteRows
 from bucketwire.metabase.sqlite.rules import SqliteRules
 from bucketwire.metabase.sqlite.writer import Transaction, Writer
+from bucketwire.metabase.stored import decode_part, decode_upload, encode_text, found_upload, left_over
 from bucketwire.metabase.values import ALWAYS, Condition, NewObject, Part, StoredObject, Upload, UploadPage
-
-_encode = msgspec.json.Encoder().encode
-_decode_upload = msgspec.json.Decoder(Upload).decode
-_decode_part = msgspec.json.Decoder(Part).decode
 
 _INSERT = "INSERT INTO uploads (id, bucket_id, object_key, created_at_ns, upload) VALUES (?, ?, ?, ?, ?)"
 _FIND = """
@@ -52,7 +48,7 @@ class SqliteUploads:
             found, _ = find_bucket(transaction.execute, bucket)
             stamp_ns = transaction.stamp_ns()
             made = msgspec.structs.replace(upload, id=f"{stamp_ns:016x}{upload.id}", created_at_ns=stamp_ns)
-            transaction.execute(_INSERT, (made.id, found.id, made.key, stamp_ns, _encode(made).decode()))
+            transaction.execute(_INSERT, (made.id, found.id, made.key, stamp_ns, encode_text(made)))
             return made
 
         return self._writer.run(job)
@@ -72,7 +68,7 @@ class SqliteUploads:
             ).fetchone()
             if replaced is not None:
                 self._rows(transaction).drop_blobs([replaced[0]])
-            transaction.execute(_PUT_PART, (upload_id, part.number, part.blob, _encode(made).decode()))
+            transaction.execute(_PUT_PART, (upload_id, part.number, part.blob, encode_text(made)))
             transaction.execute(_USE_BLOB, (part.blob,))
             return made
 
@@ -85,7 +81,7 @@ class SqliteUploads:
             "SELECT part FROM parts WHERE upload_id = ? AND number > ? ORDER BY number LIMIT ?",
             (upload_id, after, limit),
         )
-        return [_decode_part(row[0]) for row in rows]
+        return [decode_part(row[0]) for row in rows]
 
     def page(
         self, bucket: str, *, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
@@ -95,7 +91,7 @@ class SqliteUploads:
 
         def fetch(key: str, upload_id: str, count: int) -> list[tuple[str, str, Upload]]:
             rows = self._readers.rows(_PAGE, (found.id, key, upload_id, prefix, count))
-            return [(row[0], row[1], _decode_upload(row[2])) for row in rows]
+            return [(row[0], row[1], decode_upload(row[2])) for row in rows]
 
         start = (after_key, after_upload_id or (LAST if after_key else ""))
         page = fold(fetch, prefix=prefix, delimiter=delimiter, after=start, beyond=LAST, limit=limit)
@@ -117,14 +113,9 @@ class SqliteUploads:
         def job(transaction: Transaction) -> StoredObject:
             _find(transaction.execute, bucket, new.key, upload_id)
             rows = self._rows(transaction)
-            kept = {part.blob for part in parts}
-            present = {row[0] for row in _blobs(transaction, upload_id)}
-            if not kept <= present:
-                raise InvalidRequest(
-                    "One or more of the specified parts could not be found.", code="InvalidPart"
-                )
+            unused = left_over({row[0] for row in _blobs(transaction, upload_id)}, parts)
             stored = mutations.put(rows, bucket, new, operation, origin, condition)
-            rows.drop_blobs(sorted(present - kept))
+            rows.drop_blobs(unused)
             _forget(transaction, upload_id)
             return stored
 
@@ -146,15 +137,7 @@ class SqliteUploads:
 
 def _find(execute: Execute, bucket: str, key: str, upload_id: str) -> Upload:
     find_bucket(execute, bucket)
-    row = execute(_FIND, (upload_id, key, bucket)).fetchone()
-    if row is None:
-        raise NotFound(
-            "The specified upload does not exist. The upload ID may be invalid, or the upload may have been "
-            "aborted or completed.",
-            code="NoSuchUpload",
-            fields={"UploadId": upload_id},
-        )
-    return _decode_upload(row[0])
+    return found_upload(execute(_FIND, (upload_id, key, bucket)).fetchone(), upload_id)
 
 
 def _blobs(transaction: Transaction, upload_id: str) -> list[tuple[str]]:
