@@ -186,6 +186,22 @@ def test_a_move_is_a_copy_there_and_a_delete_here(metabase: Metabase, watched: s
     assert told == [(Operation.COPY, "target", "there"), (Operation.DELETE, watched, "k")]
 
 
+def test_a_move_looks_once_at_each_of_the_two_buckets(
+    metabase: Metabase, backend: Backend, watched: str
+) -> None:
+    put(metabase, watched)
+    looked_at: list[str] = []
+
+    def move(rows: Any) -> None:
+        look = rows.bucket
+        rows.bucket = lambda name: (looked_at.append(name), look(name))[1]
+        mutations.move(rows, watched, "k", watched, "there", origin())
+
+    backend.held(metabase, move)
+    assert looked_at == [watched, watched]
+    assert metabase.objects.get(watched, "there").key == "there"
+
+
 def test_what_cannot_be_moved_is_refused(metabase: Metabase, versioned: str) -> None:
     with pytest.raises(NotFound):
         metabase.objects.move(versioned, "nothing", versioned, "k", origin())

@@ -104,16 +104,7 @@ def put(
     condition: Condition = ALWAYS,
 ) -> StoredObject:
     """Commit an object: in place of the null version, or as a new version."""
-    work = _Work(rows, bucket, origin)
-    latest = work.lock(new.key)
-    check(condition, latest)
-    versioned = work.bucket.versioning is Versioning.ENABLED
-    old = None if versioned else work.take_null_version(new.key, latest)
-    status = Status.COMMITTED_VERSIONED if versioned else Status.COMMITTED_UNVERSIONED
-    stored = _stored(new, status, rows.stamp_ns())
-    rows.insert(work.bucket.id, stored)
-    work.record(operation, new.key, stored.version, new=stored, old=old, latest=latest)
-    return work.done(stored)
+    return _put(_Work(rows, bucket, origin), new, operation, condition)
 
 
 def delete(
@@ -162,7 +153,7 @@ def move(
     moved = present(rows, source.bucket, key, None)
     check(condition, moved)
     rows.remove(source.bucket.id, key, moved.version)
-    stored = put(rows, to_bucket, _new_from_stored(moved, to_key), Operation.COPY, origin)
+    stored = _put(target, _new_from_stored(moved, to_key), Operation.COPY, ALWAYS)
     source.record(Operation.DELETE, key, rows.stamp_ns(), old=moved)
     return source.done(stored)
 
@@ -282,6 +273,18 @@ def _precondition_failed(header: str) -> InvalidRequest:
         code="PreconditionFailed",
         fields={"Condition": header},
     )
+
+
+def _put(work: "_Work", new: NewObject, operation: Operation, condition: Condition) -> StoredObject:
+    latest = work.lock(new.key)
+    check(condition, latest)
+    versioned = work.bucket.versioning is Versioning.ENABLED
+    old = None if versioned else work.take_null_version(new.key, latest)
+    status = Status.COMMITTED_VERSIONED if versioned else Status.COMMITTED_UNVERSIONED
+    stored = _stored(new, status, work.rows.stamp_ns())
+    work.rows.insert(work.bucket.id, stored)
+    work.record(operation, new.key, stored.version, new=stored, old=old, latest=latest)
+    return work.done(stored)
 
 
 def _make_marker(work: "_Work", key: str, latest: StoredObject | None, operation: Operation) -> Deleted:
