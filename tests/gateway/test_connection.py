@@ -144,12 +144,21 @@ def test_a_document_that_comes_in_drops_is_refused(
     assert b"<Code>RequestTimeout</Code>" in received
 
 
-@pytest.mark.parametrize("query", ["?delete", ""], ids=["document", "form"])
+STRANGE_HEADS = {
+    "document": "POST /{bucket}?delete HTTP/1.1\r\nContent-Length: 10\r\n",
+    "form": "POST /{bucket} HTTP/1.1\r\nContent-Length: 10\r\n"
+    "Content-Type: multipart/form-data; boundary=b\r\n",
+    "sns": "POST / HTTP/1.1\r\nContent-Length: 100000\r\nX-Amz-Date: 20300131T000000Z\r\n"
+    "Authorization: AWS4-HMAC-SHA256 Credential=nobody/20300131/us-east-1/sns/aws4_request,"
+    f" SignedHeaders=host;x-amz-date, Signature={64 * '0'}\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE_HEADS)
 def test_strangers_who_never_come_to_an_end_keep_out_strangers_only(
-    gateway: RunningGateway, s3: Any, bucket: str, query: str
+    gateway: RunningGateway, s3: Any, bucket: str, kind: str
 ) -> None:
-    form = "Content-Type: multipart/form-data; boundary=b"
-    head = f"POST /{bucket}{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n{form}\r\nContent-Length: 10\r\n\r\n"
+    head = STRANGE_HEADS[kind].format(bucket=bucket) + "Host: 127.0.0.1\r\n\r\n"
 
     def ask() -> int:
         return urllib3.request("PUT", f"{gateway.url}/{bucket}?tagging", body=b"<", retries=False).status

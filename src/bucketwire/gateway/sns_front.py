@@ -8,7 +8,7 @@ from bucketwire.access.credentials import KeyRing
 from bucketwire.errors import CallError, InvalidRequest
 from bucketwire.gateway.answer import Answer
 from bucketwire.gateway.auth import authenticate, needs_lookup, read_signed_claim
-from bucketwire.gateway.body import receive_document, verify_document
+from bucketwire.gateway.body import is_large, place_among, receive_document, verify_document
 from bucketwire.gateway.protocol.address import path_style
 from bucketwire.gateway.protocol.faults import not_implemented, sns_fault, status_of
 from bucketwire.gateway.protocol.model import load_service
@@ -45,7 +45,7 @@ class SnsFront:
     async def answer(self, request: Request) -> Answer:
         """The answer; raises `CallError` for a call that is refused."""
         claim = read_signed_claim(request)
-        body = await receive_document(request, claim.payload)
+        body = await self._body(request, claim.payload)
         verify_document(request, claim.payload, body)
         check = partial(authenticate, request, claim, self._keys, self._now, body)
         caller = await self._services.run(check) if needs_lookup(claim, self._keys) else check()
@@ -67,6 +67,13 @@ class SnsFront:
         if isinstance(output, Answer):
             return output
         return Answer(200, [_XML], query_document(model, self._namespace, output, request.id))
+
+    async def _body(self, request: Request, payload: str | None) -> bytes:
+        """The form. Its signature is of all of it, so that who sends it is known behind it only."""
+        if not is_large(request):
+            return await receive_document(request, payload)
+        async with place_among(self._services.strangers):
+            return await receive_document(request, payload)
 
     def fault(self, request: Request, error: CallError) -> Answer:
         """The answer that tells an error."""
