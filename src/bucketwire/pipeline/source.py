@@ -220,6 +220,7 @@ class Planner:
 class OrderedTopics:
     """Knows whether any topic wants its messages in order: then a batch is one slice, as two go at once.
 
+    Over HTTP messages overtake each other within a slice too, so that a topic there changes nothing.
     A deleted topic still gets what was committed before. It counts until the stream has passed its end; of
     all that were deleted only the last end is kept.
     """
@@ -240,9 +241,10 @@ class OrderedTopics:
 
     def _lives(self, topic: Topic) -> bool:
         """Whether the topic wants order for what comes; the end of one that did is noted."""
-        if topic.ordered and topic.deleted_at_ns is not None:
+        wants_order = topic.ordered and not topic.endpoint.startswith("http")
+        if wants_order and topic.deleted_at_ns is not None:
             self._last_end_ns = max(self._last_end_ns, topic.deleted_at_ns)
-        return topic.ordered and topic.deleted_at_ns is None
+        return wants_order and topic.deleted_at_ns is None
 
     def _committed_ns(self, start: Offset) -> int:
         """When the first change behind `start` was committed: none behind it is older."""

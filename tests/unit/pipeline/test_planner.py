@@ -15,6 +15,7 @@ from bucketwire.pipeline.source import NOT_BEGUN, OrderedTopics, Planner
 from factories import new_object, origin, rule, topic
 from wire import until as wait_until
 
+KAFKA = "kafka://host"
 ROWS = 100
 
 
@@ -91,7 +92,7 @@ def test_a_batch_is_one_slice_while_a_topic_wants_order(metabase: Metabase, tmp_
     planner = Planner(settings, open_metabase(url))
     end = planner.next_offset(NOT_BEGUN, ROWS)
     assert len(planner.slices(NOT_BEGUN, end)) > 1
-    metabase.topics.put(topic(ordering="key"))
+    metabase.topics.put(topic(KAFKA, ordering="key"))
     assert len(planner.slices(NOT_BEGUN, end)) == 1
     planner.close()
 
@@ -102,16 +103,25 @@ def test_a_topic_that_stops_wanting_order_is_known_at_once(
     put(metabase, 1)
     start = metabase.changes.start()
     assert not ordered.any(start)
-    metabase.topics.put(topic(ordering="key"))
+    metabase.topics.put(topic(KAFKA, ordering="key"))
     assert ordered.any(start)
     metabase.topics.put(topic())
     assert not ordered.any(start)
 
 
+@pytest.mark.parametrize("endpoint", ["http://host/", "https://host/"])
+def test_a_topic_over_http_wants_no_order_between_slices(
+    metabase: Metabase, ordered: OrderedTopics, endpoint: str
+) -> None:
+    put(metabase, 1)
+    metabase.topics.put(topic(endpoint, ordering="key"))
+    assert not ordered.any(metabase.changes.start())
+
+
 def test_a_deleted_topic_keeps_its_order_for_what_was_committed_before(
     metabase: Metabase, ordered: OrderedTopics
 ) -> None:
-    metabase.topics.put(topic(ordering="key"))
+    metabase.topics.put(topic(KAFKA, ordering="key"))
     put(metabase, 2)
     metabase.topics.delete(topic().arn)
     put(metabase, 2)
@@ -122,7 +132,7 @@ def test_a_deleted_topic_keeps_its_order_for_what_was_committed_before(
 
 def test_deleted_topics_are_not_kept_in_mind_one_by_one(metabase: Metabase, ordered: OrderedTopics) -> None:
     for name in "abc":
-        metabase.topics.put(topic(name=name, ordering="key"))
+        metabase.topics.put(topic(KAFKA, name, ordering="key"))
     put(metabase, 1)
     for name in "abc":
         metabase.topics.delete(topic(name=name).arn)
@@ -134,7 +144,7 @@ def test_of_several_deleted_topics_each_keeps_its_order_to_its_end(
     metabase: Metabase, ordered: OrderedTopics
 ) -> None:
     for name in "ab":
-        metabase.topics.put(topic(name=name, ordering="key"))
+        metabase.topics.put(topic(KAFKA, name, ordering="key"))
     put(metabase, 1)
     metabase.topics.delete(topic(name="b").arn)
     put(metabase, 1)
