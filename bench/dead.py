@@ -14,7 +14,9 @@ from wire import System, until
 QUEUED = 20_000
 RATE = 100.0
 SECONDS = 15.0
-IDLE_SECONDS = 20.0
+IDLE_SECONDS = 40.0
+QUIET_SECONDS = 30.0
+"""Java compiles for so long after a start, and after much work."""
 NOBODY = "http://127.0.0.1:9/"
 """Where nobody listens."""
 
@@ -58,7 +60,7 @@ def _fill_queue(system: System) -> None:
 
 def _idle(system: System) -> float:
     """CPU of all processes while nothing is written, in cores."""
-    time.sleep(5)
+    time.sleep(QUIET_SECONDS)
     before = cpu_seconds(system)
     time.sleep(IDLE_SECONDS)
     return (cpu_seconds(system) - before) / IDLE_SECONDS

@@ -8,13 +8,14 @@ with System(folder) as system:
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -165,11 +166,14 @@ class System:
         return found[0]
 
     def pause(self, name: str) -> None:
-        """Stop a part in the middle of whatever it does, with all its children."""
-        part, stopped = self.part(name), set[int]()
-        while running := {part, *descendants(part)} - stopped:  # one of them may have forked meanwhile
-            signal_all(running, signal.SIGSTOP)
-            stopped |= running
+        """Stop a part, with all its children, in the middle of whatever it does but for a write.
+
+        In the middle of one it would keep the lock of SQLite, and nobody could write any more.
+        """
+        self._stop(name)
+        while not all(map(_is_unlocked, (self.folder / "data").glob("*.db"))):
+            self.resume(name)
+            self._stop(name)
 
     def resume(self, name: str) -> None:
         """Let a paused part go on."""
@@ -205,6 +209,12 @@ class System:
         )
         return took
 
+    def _stop(self, name: str) -> None:
+        part, stopped = self.part(name), set[int]()
+        while running := {part, *descendants(part)} - stopped:  # one of them may have forked meanwhile
+            signal_all(running, signal.SIGSTOP)
+            stopped |= running
+
     def _reap(self) -> int:
         assert self._process is not None
         code = self._process.wait(60)
@@ -225,6 +235,16 @@ def until(condition: Callable[[], bool], timeout_seconds: float, why: Callable[[
     while not condition():
         assert time.monotonic() < ends, why()
         time.sleep(0.05)
+
+
+def _is_unlocked(database: Path) -> bool:
+    with closing(sqlite3.connect(database, timeout=2, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.execute("ROLLBACK")
+        return True
 
 
 def children(parent: int) -> list[int]:

@@ -3,12 +3,11 @@
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -63,28 +62,13 @@ def test_of_two_pipelines_one_stands_by_and_takes_over_when_the_other_dies(
         until(lambda: "pipeline_stands_by" in log.read_text(), PATIENCE_SECONDS, log.read_text)
         wait_for(endpoint, put(system, "standby", "by-the-first"))
         assert "pipeline_started" not in log.read_text()
-        pause_between_writes(system)  # as dead as can be: its supervisor does not start another
+        system.pause("pipeline")  # as dead as can be: its supervisor does not start another
         keys = put(system, "standby", *(f"key-{n}" for n in range(10)))
         until(lambda: "pipeline_started" in log.read_text(), PATIENCE_SECONDS, log.read_text)
         wait_for(endpoint, keys)
         system.resume("pipeline")
         wait_for(endpoint, put(system, "standby", "by-the-second"))
     wait_for(endpoint, put(system, "standby", "by-the-first-again"))
-
-
-def pause_between_writes(system: System) -> None:
-    """A process that is stopped in the middle of a write keeps SQLite's lock, and nobody can take over."""
-    queue = system.folder / "data" / "metabase-queue.db"
-    while True:
-        system.pause("pipeline")
-        with closing(sqlite3.connect(queue, timeout=2, isolation_level=None)) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                system.resume("pipeline")
-            else:
-                connection.execute("ROLLBACK")
-                return
 
 
 def test_with_a_standby_a_killed_pipeline_is_missed_for_seconds_only(
