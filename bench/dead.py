@@ -23,9 +23,9 @@ NOBODY = "http://127.0.0.1:9/"
 
 def measure_dead(system: System) -> Iterator[tuple[str, str, str]]:
     """Without the dead topic and with it, in one run."""
-    idle = _idle(system)
     system.client("s3").create_bucket(Bucket="plain-beside")
     alone = _p99_beside_ms(system, "alone", "plain-beside")
+    idle = _idle(system)
     system.subscribe("dead", "dead", NOBODY)
     _fill_queue(system)
     waiting = _idle(system)
