@@ -16,7 +16,7 @@ from bench.dead import measure_dead
 from bench.fill import fill
 from bench.http_publisher import measure_http
 from bench.kafka import measure_kafka
-from bench.loading import cpu_seconds, delays_ms, load
+from bench.loading import busy_cores, delays_ms, load
 from bench.pubsub import measure_pubsub
 from bench.receiver import running_receiver
 from bucketwire.event.change import decode_change
@@ -67,10 +67,7 @@ def start(system: System) -> Iterator[tuple[str, str, str]]:
 def idle(system: System) -> Iterator[tuple[str, str, str]]:
     """CPU of all processes while nothing happens."""
     time.sleep(5)
-    before = cpu_seconds(system)
-    time.sleep(IDLE_SECONDS)
-    used = (cpu_seconds(system) - before) / IDLE_SECONDS
-    yield "idle cost", f"{used:.1%} of one core", "< 8 %"
+    yield "idle cost", f"{busy_cores(system, IDLE_SECONDS):.1%} of one core", "< 8 %"
 
 
 def puts(system: System) -> Iterator[tuple[str, str, str]]:

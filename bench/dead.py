@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from bench.fill import fill
-from bench.loading import cpu_seconds, delays_ms, load
+from bench.loading import busy_cores, delays_ms, load
 from bench.receiver import running_receiver
 from bucketwire.metabase import open_metabase
 from wire import System, until
@@ -61,9 +61,7 @@ def _fill_queue(system: System) -> None:
 def _idle(system: System) -> float:
     """CPU of all processes while nothing is written, in cores."""
     time.sleep(QUIET_SECONDS)
-    before = cpu_seconds(system)
-    time.sleep(IDLE_SECONDS)
-    return (cpu_seconds(system) - before) / IDLE_SECONDS
+    return busy_cores(system, IDLE_SECONDS)
 
 
 def _p99_ms(system: System, bucket: str) -> float:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,17 @@ def delays_ms(answered_at_ns: dict[str, int], receiver: RunningReceiver) -> list
     return [(first[key] - answered) / 1e6 for key, answered in answered_at_ns.items() if key in first]
 
 
-def cpu_seconds(system: System) -> float:
-    """What all processes of the system have used so far."""
-    total = 0.0
+def busy_cores(system: System, seconds: float) -> float:
+    """CPU of all processes for that long, in cores; one that ends meanwhile does not count."""
+    before = _cpu_seconds(system)
+    time.sleep(seconds)
+    return sum(used - before.get(pid, 0.0) for pid, used in _cpu_seconds(system).items()) / seconds
+
+
+def _cpu_seconds(system: System) -> dict[int, float]:
+    """What each process of the system has used so far."""
+    found = {}
     for pid in [system.supervisor, *descendants(system.supervisor)]:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+        found[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
