@@ -1,6 +1,7 @@
 """S3: from a request to the operation it means, and back. Signature first, body last."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -134,9 +135,8 @@ class S3Front:
         request, signed = call.request, call.caller.credentials is not None
         if is_large(request) and (request.operation in LISTS or not signed):
             await self._services.run(call.permit, Permission.WRITE)
-        if signed or not request.has_body:
-            return await receive_document(request, call.caller.payload)
-        async with place_among(self._services.strangers):
+        known = signed or not request.has_body
+        async with nullcontext() if known else place_among(self._services.strangers):
             return await receive_document(request, call.caller.payload)
 
     async def _write(self, plan: OutputPlan, output: Output) -> Answer:

@@ -1,6 +1,7 @@
 """SNS: the query protocol. A form with `Action` names the operation; the answer is XML."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 
@@ -70,9 +71,7 @@ class SnsFront:
 
     async def _body(self, request: Request, payload: str | None) -> bytes:
         """The form. Its signature is of all of it, so that who sends it is known behind it only."""
-        if not is_large(request):
-            return await receive_document(request, payload)
-        async with place_among(self._services.strangers):
+        async with place_among(self._services.strangers) if is_large(request) else nullcontext():
             return await receive_document(request, payload)
 
     def fault(self, request: Request, error: CallError) -> Answer:

@@ -504,14 +504,20 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
     assert ask(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
 
 
+def database_of_schema(version: int, server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a database as an older release has left it."""
+    url = server.create_database(migrated=False)
+    with monkeypatch.context() as before:
+        old = load_migrations()[:version]
+        before.setattr(sys.modules[migrate.__module__], "load_migrations", lambda: old)
+        migrate(url)
+    return url
+
+
 def test_what_waits_when_the_backlogs_are_introduced_is_counted(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = postgres_server.create_database(migrated=False)
-    with monkeypatch.context() as before:
-        old = load_migrations()[:4]
-        before.setattr(sys.modules[migrate.__module__], "load_migrations", lambda: old)
-        migrate(url)
+    url = database_of_schema(4, postgres_server, monkeypatch)
     ask(url, park_as_before("a", 5))
     ask(url, park_as_before("b", 7))
     metabase = PostgresMetabase(url)
@@ -527,11 +533,7 @@ def test_what_waits_when_the_backlogs_are_introduced_is_counted(
 def test_letters_that_were_buried_before_there_were_counts_are_counted(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = postgres_server.create_database(migrated=False)
-    with monkeypatch.context() as before:
-        old = load_migrations()[:2]
-        before.setattr(sys.modules[migrate.__module__], "load_migrations", lambda: old)
-        migrate(url)
+    url = database_of_schema(2, postgres_server, monkeypatch)
     for event_id in ("a", "b", "c"):
         ask(
             url,

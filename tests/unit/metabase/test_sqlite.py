@@ -211,14 +211,20 @@ def test_the_schema_file_is_the_sum_of_the_migrations(schema: str) -> None:
     )
 
 
+def queue_of_schema(version: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a queue as an older release has left it."""
+    path = folder / "metabase-queue.db"
+    with monkeypatch.context() as before:
+        old = load_migrations("queue")[:version]
+        before.setattr("bucketwire.metabase.sqlite.migrate.load_migrations", lambda _: old)
+        migrate(path, "queue")
+    return path
+
+
 def test_what_waits_when_the_backlogs_are_introduced_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "metabase-queue.db"
-    with monkeypatch.context() as before:
-        old = load_migrations("queue")[:3]
-        before.setattr("bucketwire.metabase.sqlite.migrate.load_migrations", lambda _: old)
-        migrate(path, "queue")
+    path = queue_of_schema(3, tmp_path, monkeypatch)
     with closing(sqlite3.connect(path)) as connection, connection:
         for name, size_bytes in (("a", 5), ("b", 7)):
             connection.execute(PARK_AS_BEFORE, (name, size_bytes))
@@ -236,11 +242,7 @@ def test_what_waits_when_the_backlogs_are_introduced_is_counted(
 def test_letters_that_were_buried_before_there_were_counts_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "metabase-queue.db"
-    with monkeypatch.context() as before:
-        old = load_migrations("queue")[:1]
-        before.setattr("bucketwire.metabase.sqlite.migrate.load_migrations", lambda _: old)
-        migrate(path, "queue")
+    path = queue_of_schema(1, tmp_path, monkeypatch)
     with closing(sqlite3.connect(path)) as connection, connection:
         for name in ("a", "b", "c"):
             connection.execute(BURY_AS_BEFORE, (name,))
