@@ -19,7 +19,6 @@ from bench.kafka import measure_kafka
 from bench.loading import busy_cores, delays_ms, load
 from bench.pubsub import measure_pubsub
 from bench.receiver import running_receiver
-from bucketwire.event.change import decode_change
 from bucketwire.event.dialect import AWS
 from bucketwire.event.installation import Installation
 from bucketwire.metabase import open_metabase
@@ -207,7 +206,7 @@ def _floor(metabase: Metabase, first: str) -> float:
     began = time.monotonic()
     router = Router(metabase, Installation(AWS))
     rows = metabase.changes.read(Slice(first, metabase.changes.head(first, 10**9)))
-    messages = [message for row in rows for _, message in router.route(decode_change(row))]
+    messages = [message for row in rows for _, message in router.route(row)]
     topic = router.topic(messages[0].topic_arn)
     assert topic is not None
     with closing(open_publisher(topic, Connections())) as publisher:

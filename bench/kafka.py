@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.fill import fill
-from bucketwire.event.change import decode_change
 from bucketwire.event.dialect import AWS
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
@@ -83,7 +82,7 @@ def loop_over(metabase: Metabase, start: Offset, topic: Topic) -> float:
     producer = BareProducer(topic)
     began = time.monotonic()
     for row in metabase.changes.read(Slice(start, metabase.changes.head(start, ALL))):
-        for _, message in router.route(decode_change(row)):
+        for _, message in router.route(row):
             producer.produce(message)
     assert producer.answered() == QUEUED
     return time.monotonic() - began

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bucketwire.event.change import ObjectChange, decode_change
+from bucketwire.event.change import ObjectChange, decode_change, encode_change
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.event.installation import Installation
 from bucketwire.event.rule import Rule
@@ -66,7 +66,8 @@ class Served:
         installation = Installation(DIALECTS[self.dialect], SYSTEM_UUID, SYSTEM_NAMES[self.dialect])
         router = Router(metabase, installation)
         for _ in range(REPEATS):
-            found = [message for _, message in (*router.route_pushed(change), *router.route(change))]
+            routed = (*router.route_pushed(change), *router.route(encode_change(change)))
+            found = [message for _, message in routed]
         (message,) = (each for each in found if each.topic_arn != KEPT.topic_arn)
         return lines_of_message(message)
 

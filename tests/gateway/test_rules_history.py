@@ -131,7 +131,7 @@ def routed(gateway: InProcess, dialect: str) -> list[tuple[str, str, set[tuple[s
     found = []
     for encoded in (encoded for part in slices for encoded in metabase.changes.read(part)):
         change, pairs = decode_change(encoded), set()
-        for (arn, refusal), message in router.route(change):
+        for (arn, refusal), message in router.route(encoded):
             assert not refusal
             (record,) = json.loads(message.body)["Records"]
             pairs.add((record["s3"]["configurationId"], arn.rpartition(":")[2]))

@@ -113,5 +113,15 @@ class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(ObjectChange)
 
+_BACKSLASH = ord("\\")
+
 encode_change = _encoder.encode
 decode_change = _decoder.decode
+
+
+def read_change(encoded: bytes) -> tuple[ObjectChange, bool]:
+    """The change, and whether it is plain: JSON writes all text in it as it is.
+
+    JSON can write no other text without a backslash, whoever has encoded it.
+    """
+    return decode_change(encoded), _BACKSLASH not in encoded

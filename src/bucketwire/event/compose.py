@@ -1,11 +1,13 @@
 """The only place where a change becomes bytes.
 
     Subscription(rule, topic, installation).compose(change) -> Message
+    Subscription(rule, topic, installation).write(plain_change) -> the same Message, sooner
 
 Same change, same rule: same bytes and same event id, on retries, on replays, on every backend.
 
-The structs of the formats render any change. Most of a message about a new object is the same as in the one
-before: so a subscription makes a writer, once, that puts the values into the text around them.
+The structs of the formats compose a message about any change. Most of a message about a new object is the
+same as in the one before: so a subscription makes a writer, once, that puts the values into the text around
+them. It escapes nothing: only a change that `read_change` calls plain may be written.
 """
 
 from bucketwire.event.change import BucketRef, ObjectChange
@@ -27,18 +29,18 @@ _JSON = "application/json"
 class Subscription:
     """One rule and the topic that it names. Threads may share it."""
 
-    __slots__ = ("_installation", "_met", "compose", "rule", "topic")
+    __slots__ = ("_installation", "_met", "rule", "topic", "write")
 
     def __init__(self, rule: Rule, topic: Topic, installation: Installation) -> None:
         self.rule = rule
         self.topic = topic
         self._installation = installation
         self._met: BucketRef | None = None
-        self.compose: Writer = self._compose
-        """The message about a change; here it is also learnt how to write the next one faster."""
+        self.write: Writer = self._write
+        """The message about a plain change; here it is also learnt how to write the next one faster."""
 
-    def render(self, change: ObjectChange) -> Message:
-        """The message, from the structs."""
+    def compose(self, change: ObjectChange) -> Message:
+        """The message about any change, from the structs."""
         digits = TIME_DIGITS if self.topic.format == "cos" else self._installation.dialect.time_digits
         half = rule_half(change.bucket.id, self.rule.id)
         return self._rendered(change, stamp(change.committed_at_ns, digits, half))
@@ -46,22 +48,22 @@ class Subscription:
     def rendering(self, bucket: BucketRef) -> Rendering:
         """What a writer must know."""
         half = rule_half(bucket.id, self.rule.id)
-        return Rendering(bucket, self.render, self._compose, self._sample, half, self.topic.ordered)
+        return Rendering(bucket, self.compose, self._write, self._sample, half, self.topic.ordered)
 
     def writer(self, rendering: Rendering) -> Writer:
         """Writes what the rendering is of, in the format of the topic."""
         if self.topic.format == "cos":
-            return cos_writer(rendering, self._installation)
+            return cos_writer(rendering)
         return s3_writer(rendering, self._installation.dialect)
 
-    def _compose(self, change: ObjectChange) -> Message:
+    def _write(self, change: ObjectChange) -> Message:
         """A writer costs as much as some ten messages, and so is made for the second one of a bucket."""
         if change.operation not in CREATED:
-            return self.render(change)
+            return self.compose(change)
         if self._met != change.bucket:
             self._met = change.bucket
-            return self.render(change)
-        self.compose = write = self.writer(self.rendering(change.bucket))
+            return self.compose(change)
+        self.write = write = self.writer(self.rendering(change.bucket))
         return write(change)
 
     def _sample(self, marked: ObjectChange) -> Message:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bucketwire.access.policy import Who
-from bucketwire.event.change import BucketRef, ObjectChange
+from bucketwire.event.change import BucketRef, ObjectChange, read_change
 from bucketwire.event.compose import Subscription
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
@@ -81,22 +81,24 @@ class Router:
             topics[arn] = find_topic(self._metabase.topics, arn)
         return topics[arn]
 
-    def route(self, change: ObjectChange) -> list[tuple[Address, Message]]:
-        """The messages of the change, each with its address; without those that the gateway has taken on."""
-        return self._composed(change, pushed=False)
+    def route(self, encoded: bytes) -> list[tuple[Address, Message]]:
+        """The messages of a change of the stream, each with its address; without those that are pushed."""
+        change, is_plain = read_change(encoded)
+        return self._composed(change, pushed=False, plain=is_plain)
 
     def route_pushed(self, change: ObjectChange) -> list[tuple[Address, Message]]:
-        """The others: those that the gateway delivers before it answers."""
-        return self._composed(change, pushed=True)
+        """The others: those that the gateway itself delivers, before it answers."""
+        return self._composed(change, pushed=True, plain=False)
 
-    def _composed(self, change: ObjectChange, *, pushed: bool) -> list[tuple[Address, Message]]:
+    def _composed(self, change: ObjectChange, *, pushed: bool, plain: bool) -> list[tuple[Address, Message]]:
         known, pushes = self._known.subscriptions, change.origin.pushes
         messages = []
         for rule in self._rules_of(change):
             arn = rule.topic_arn
             if (arn in pushes) is pushed and rule.accepts(change):
                 subscription, topic, closed = known.get(id(rule)) or self._subscribed(rule, change.bucket)
-                messages.append(((arn, refusal(topic, closed, change)), subscription.compose(change)))
+                compose = subscription.write if plain else subscription.compose
+                messages.append(((arn, refusal(topic, closed, change)), compose(change)))
         return messages
 
     def _subscribed(self, rule: Rule, bucket: BucketRef) -> _Subscribed:

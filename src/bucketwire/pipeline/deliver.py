@@ -22,7 +22,6 @@ from pyspark import TaskContext
 
 from bucketwire.config import PipelineSettings
 from bucketwire.errors import Unavailable
-from bucketwire.event.change import decode_change
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.log import logs_json
@@ -112,7 +111,7 @@ class SliceDelivery:
         held: defaultdict[Address, list[Message]] = defaultdict(list)
         count = 0
         for encoded in changes:
-            for address, message in route(decode_change(encoded)):
+            for address, message in route(encoded):
                 if was_delivered(message):
                     continue
                 held[address].append(message)

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
-from bucketwire.event.change import ObjectChange
+from bucketwire.event.change import ObjectChange, encode_change
 from bucketwire.event.dialect import AWS
 from bucketwire.event.installation import Installation
 from bucketwire.event.topic import Topic
@@ -94,7 +94,7 @@ def put_topic(metabase: Metabase, policy: str | None, owner_id: str = "topic-own
 
 def refusals(router: Router, about: ObjectChange) -> list[str]:
     router.refresh()
-    return [refusal for (_, refusal), _ in router.route(about)]
+    return [refusal for (_, refusal), _ in router.route(encode_change(about))]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from bucketwire.config import PipelineSettings
-from bucketwire.event.change import decode_change
 from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
 from bucketwire.metabase import open_metabase
@@ -126,7 +125,7 @@ class BreakerMachine(RuleBasedStateMachine):
         self.offset = end
         self.rig.worker.router.refresh()
         for encoded in changes:
-            routed = self.rig.worker.router.route(decode_change(encoded))
+            routed = self.rig.worker.router.route(encoded)
             self.written.update(message.event_id for _, message in routed)
         for _ in range(1 + replayed):
             self.deliver(changes)

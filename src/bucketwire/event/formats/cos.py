@@ -74,35 +74,35 @@ class CosMessage(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 TIME_DIGITS = 3
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
 def render_cos(change: ObjectChange, stamp: Stamp, installation: Installation) -> bytes:
     """The body of the message."""
     event_type, described = _event(change)
-    return encode(
+    return _encode(
         CosMessage(
             format="2.0",
             request_id=change.origin.request_id,
             request_time=stamp.time,
             event_type=event_type,
             bucket_name=change.bucket.name,
-            bucket_uuid=hyphenated(change.bucket.id),
-            system_uuid=hyphenated(installation.uuid),
+            bucket_uuid=_hyphenated(change.bucket.id),
+            system_uuid=_hyphenated(installation.uuid),
             system_name=installation.name or UNSET,
             object_version=_version(change),
             object_name=change.key,
             object_length=described.size_bytes if described is not None else 0,
             object_etag=described.etag if described is not None and event_type == "Object:Write" else UNSET,
             content_type=(described.content_type if described is not None else None) or UNSET,
-            meta_headers=headers(described.metadata if described is not None else {}),
+            meta_headers=_headers(described.metadata if described is not None else {}),
         )
     )
 
 
 def cos_key(change: ObjectChange, stamp: Stamp) -> bytes:
     """What the message is placed by on a broker with partitions."""
-    return encode(CosKey("2.0", change.origin.request_id, with_hyphens(stamp.event_id)))
+    return _encode(CosKey("2.0", change.origin.request_id, with_hyphens(stamp.event_id)))
 
 
 def _event(change: ObjectChange) -> tuple[EventType, ObjectState | None]:
@@ -126,18 +126,15 @@ def _version(change: ObjectChange) -> str | UnsetType:
     return UNSET if change.bucket.versioning is Versioning.UNVERSIONED else "null"
 
 
-def headers(metadata: dict[str, str]) -> list[Header] | UnsetType:
+def _headers(metadata: dict[str, str]) -> list[Header] | UnsetType:
     """The metadata as it is told, in an order that is the same on every backend."""
     if not metadata:
         return UNSET
-    if len(metadata) == 1:
-        ((name, value),) = metadata.items()
-        return [Header(METADATA_PREFIX + name, value)]
     return [Header(METADATA_PREFIX + name, value) for name, value in sorted(metadata.items())]
 
 
 @lru_cache(maxsize=1024)
-def hyphenated(name: str) -> str:
+def _hyphenated(name: str) -> str:
     """The UUID in the form that IBM shows; a name of another form stays as it is."""
     return with_hyphens(name) if _BARE_UUID.fullmatch(name) else name
 

@@ -1,64 +1,95 @@
-"""Writes the usual message in IBM's format, about a new object, from the same structs as all others.
+"""Writes the usual message in IBM's format straight: a new object, in plain text.
 
-What is the same in all messages of a bucket is worked out once, and a payload is made by position: its
-keywords would take half a microsecond.
+The pieces come from samples that the structs have composed (`layout`). The payload is so small that all else
+counts: time and UUID are put together here, from the second that `stamp` keeps, and of the bucket only what a
+payload tells is compared.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
-from msgspec import UNSET
 
 from bucketwire.event.change import ObjectChange, Versioning
-from bucketwire.event.formats.cos import CosKey, CosMessage, encode, headers, hyphenated, with_hyphens
+from bucketwire.event.formats import layout
+from bucketwire.event.formats.cos import CosKey, Header, with_hyphens
 from bucketwire.event.formats.layout import CREATED, Rendering, Writer, marked_change
-from bucketwire.event.formats.stamp import time_in_milliseconds
-from bucketwire.event.installation import Installation
+from bucketwire.event.formats.stamp import THREE_DIGITS, latest, turned
 from bucketwire.event.message import Message
+from bucketwire.event.rule import METADATA_PREFIX
 
-_Payload: Any = msgspec.defstruct("_Payload", CosMessage.__struct_fields__, frozen=True, gc=False)
-"""A `CosMessage`, made by position."""
+_CREATED = tuple(CREATED)
+_MARKS = (
+    *(layout.REQUEST, layout.TIME, layout.VERSION, layout.KEY, layout.SIZE, layout.ETAG),
+    *(layout.CONTENT_TYPE, layout.NAME, layout.VALUE),
+)
+_BARE_MARKS = (layout.REQUEST, layout.TIME, layout.KEY, layout.SIZE, layout.ETAG)
+_KEY = msgspec.json.encode(CosKey("2.0", layout.REQUEST, layout.EVENT_ID)).decode()
+_TO_REQUEST, _, _REST_OF_KEY = _KEY.partition(layout.REQUEST)
+_TO_ID, _, _END_OF_KEY = _REST_OF_KEY.partition(layout.EVENT_ID)
+_HEADER = msgspec.json.encode(Header(METADATA_PREFIX + layout.NAME, layout.VALUE)).decode()
+_BETWEEN_HEADERS = f"{_HEADER.rpartition(layout.VALUE)[2]},{_HEADER.partition(layout.NAME)[0]}"
 
 
-def cos_writer(rendering: Rendering, installation: Installation) -> Writer:
-    """For new objects in the bucket; others are rendered."""
-    bucket, render, compose_other = rendering.bucket, rendering.render, rendering.compose_other
-    rule_half, ordered = rendering.rule_half, rendering.ordered
+def cos_writer(rendering: Rendering) -> Writer:
+    """For new objects in the bucket; the structs compose messages about others."""
+    bucket, compose, write_other = rendering.bucket, rendering.compose, rendering.write_other
+    bucket_id, bucket_name, versioning = bucket.id, bucket.name, bucket.versioning
     sample = rendering.sample(marked_change(bucket))
+    bare_sample = rendering.sample(marked_change(bucket, bare=True))
+    pieces, bare = layout.cut(sample.body, _MARKS), layout.cut(bare_sample.body, _BARE_MARKS)
+    if pieces is None or bare is None:
+        return compose
+    to_request, to_time, to_version, to_key, to_size, to_etag, to_type, to_name, to_value, end = pieces
+    null_version, unversioned = "null", versioning is Versioning.UNVERSIONED
+    if unversioned:
+        null_version, to_version, to_key = "", "", bare[2]
+    to_version = f"Z{to_version}"
+    rule_half, ordered = rendering.rule_half, rendering.ordered
+    end_of_key = with_hyphens(16 * "0" + rule_half)[18:] + _END_OF_KEY
     topic_arn, content_type, beside = sample.topic_arn, sample.content_type, sample.cloudevent
-    end_of_id = with_hyphens(16 * "0" + rule_half)[18:]
-    bucket_name, bucket_uuid = bucket.name, hyphenated(bucket.id)
-    system_uuid, system_name = hyphenated(installation.uuid), installation.name or UNSET
-    null_version = UNSET if bucket.versioning is Versioning.UNVERSIONED else "null"
+    headers_written = _headers(to_name, to_value, end, bare[-1])
 
     def write(change: ObjectChange) -> Message:
-        if change.bucket != bucket:
-            return compose_other(change)
+        its = change.bucket
+        if its.id != bucket_id or its.versioning is not versioning or its.name != bucket_name:
+            return write_other(change)
         state, request, key, at_ns = change.new, change.origin.request_id, change.key, change.committed_at_ns
-        if state is None or change.operation not in CREATED:
-            return render(change)
-        version = state.version_id
-        payload = _Payload(
-            "2.0",
-            request,
-            time_in_milliseconds(at_ns),
-            "Object:Write",
-            bucket_name,
-            bucket_uuid,
-            system_uuid,
-            system_name,
-            null_version if version is None else version,
-            key,
-            state.size_bytes,
-            state.etag,
-            state.content_type or UNSET,
-            headers(state.metadata),
-        )
-        at = at_ns.to_bytes(8, "big").hex()
-        if ordered:
-            place = key.encode()
+        if (
+            state is None
+            or change.operation not in _CREATED
+            or (unversioned and state.version_id is not None)
+        ):
+            return compose(change)
+        start, length, second, base, high = latest[0]
+        rest = at_ns - start
+        if not 0 <= rest < length:
+            rest, second, base, high = turned(at_ns)
+        version, object_type, metadata = state.version_id, state.content_type or "", state.metadata
+        if len(metadata) == 1:
+            (name,) = metadata
+            headers = f"{to_name}{name}{to_value}{metadata[name]}{end}"
         else:
-            place = encode(CosKey("2.0", request, f"{at[:8]}-{at[8:12]}-{at[12:]}{end_of_id}"))
-        return Message(topic_arn, at + rule_half, key, encode(payload), content_type, at_ns, place, beside)
+            headers = headers_written(metadata)
+        body = (
+            f"{to_request}{request}{to_time}{second}{THREE_DIGITS[rest // 1_000_000]}"
+            f"{to_version}{null_version if version is None else version}{to_key}{key}"
+            f"{to_size}{state.size_bytes}{to_etag}{state.etag}{object_type and to_type}{object_type}{headers}"
+        )
+        low = (at_ns - base).to_bytes(6).hex("-", 2)
+        place = key if ordered else f"{_TO_REQUEST}{request}{_TO_ID}{high}{low}{end_of_key}"
+        event_id = at_ns.to_bytes(8).hex() + rule_half
+        return Message(topic_arn, event_id, key, body.encode(), content_type, at_ns, place.encode(), beside)
 
     return write
+
+
+def _headers(to_name: str, to_value: str, end: str, end_without: str) -> Callable[[dict[str, str]], str]:
+    """Writes them, and the end of the payload."""
+
+    def written(metadata: dict[str, str]) -> str:
+        if not metadata:
+            return end_without
+        entries = [f"{name}{to_value}{metadata[name]}" for name in sorted(metadata)]
+        return f"{to_name}{_BETWEEN_HEADERS.join(entries)}{end}"
+
+    return written

@@ -1,6 +1,6 @@
-"""Writes the usual S3 message and CloudEvent straight: a new object, in text that needs no escapes.
+"""Writes the usual S3 message and CloudEvent straight: a new object, in plain text.
 
-The pieces come from a sample that the structs have rendered (`layout`), and so does the whole message about a
+The pieces come from a sample that the structs have composed (`layout`), and so does the whole message about a
 change of another kind. Both ways give the same bytes.
 """
 
@@ -10,9 +10,9 @@ from bucketwire.event.change import ObjectChange
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.formats import layout
 from bucketwire.event.formats.cloudevents import STRUCTURED_TYPE, TYPE_PREFIX
-from bucketwire.event.formats.layout import CREATED, Rendering, Writer, dumped, is_escaped, marked_change
+from bucketwire.event.formats.layout import CREATED, Rendering, Writer, marked_change
 from bucketwire.event.formats.s3 import Pair, url_encoded
-from bucketwire.event.formats.stamp import TIMES
+from bucketwire.event.formats.stamp import MICROSECONDS, THREE_DIGITS, latest, turned
 from bucketwire.event.message import Message
 from bucketwire.event.rule import METADATA_PREFIX
 
@@ -27,52 +27,51 @@ _EXTENSION = (_METADATA.decode(), _TAG.decode(), layout.EVENT_ID)
 
 
 def s3_writer(rendering: Rendering, dialect: Dialect) -> Writer:
-    """For new objects in the bucket; others are rendered."""
+    """For new objects in the bucket; the structs compose messages about others."""
     sample = rendering.sample(marked_change(rendering.bucket))
     topic_arn, content_type, beside = sample.topic_arn, sample.content_type, sample.cloudevent
     enveloped, extended = content_type == STRUCTURED_TYPE, dialect.extended_record
     pieces = _pieces(sample.body, enveloped=enveloped, extended=extended)
     if pieces is None:
-        return rendering.render
+        return rendering.compose
     to_id, to_type, to_its_time, to_subject, to_time, to_name, to_principal, to_address, to_request = pieces[
         :9
     ]
     to_host, to_key, to_size, to_etag, to_version, to_sequencer = pieces[9:15]
     to_metadata, to_tags, to_event_id, end = pieces[15:]
-    bucket, render, compose_other = rendering.bucket, rendering.render, rendering.compose_other
+    bucket, compose, write_other = rendering.bucket, rendering.compose, rendering.write_other
     rule_half, ordered = rendering.rule_half, rendering.ordered
     version_of_spec, source = beside.get("specversion", ""), beside.get("source", "")
     is_event, url_keys = enveloped or bool(beside), dialect.url_encoded_key
-    event_name, time_of = CREATED.get, TIMES[dialect.time_digits]
+    event_name, to_microseconds = CREATED.get, dialect.time_digits == MICROSECONDS
     metadata_written, tags_written = layout.listing(_METADATA), layout.listing(_TAG)
 
     def write(change: ObjectChange) -> Message:
         if change.bucket != bucket:
-            return compose_other(change)
+            return write_other(change)
         state, origin, key, at_ns = change.new, change.origin, change.key, change.committed_at_ns
         name = event_name(change.operation)
         if name is None or state is None or (is_event and not key.isprintable()):
-            return render(change)
-        principal, address = origin.principal_id, origin.source_ip
-        request, host, etag = origin.request_id, origin.host_id, state.etag
-        version = state.version_id or ""
-        described = extension = envelope = ""
-        moment = at_ns.to_bytes(8, "big").hex()
-        event_id, time = moment + rule_half, time_of(at_ns)
+            return compose(change)
+        version, extension, envelope = state.version_id or "", "", ""
+        start, length, second, _, _ = latest[0]
+        rest = at_ns - start
+        if not 0 <= rest < length:
+            rest, second, _, _ = turned(at_ns)
+        finer = THREE_DIGITS[rest // 1000 % 1000] if to_microseconds else ""
+        time = f"{second}{THREE_DIGITS[rest // 1_000_000]}{finer}Z"
+        moment = at_ns.to_bytes(8).hex()
+        event_id = moment + rule_half
         if extended:
-            metadata, described = metadata_written(state.metadata)
-            tags, more = tags_written(state.tags)
-            described += more
+            metadata, tags = metadata_written(state.metadata), tags_written(state.tags)
             extension = f"{to_metadata}{metadata}{to_tags}{tags}{to_event_id}{event_id}"
-        text = f"{principal}{address}{request}{host}{key}{etag}{version}{described}"
-        if len(dumped(text)) != len(text) + 2 and is_escaped(text):
-            return render(change)
         if enveloped:
             envelope = f"{to_id}{event_id}{to_type}{name}{to_its_time}{time}{to_subject}{key}"
         shown_key = url_encoded(key) if url_keys else key
         body = (
-            f"{envelope}{to_time}{time}{to_name}{name}{to_principal}{principal}{to_address}{address}"
-            f"{to_request}{request}{to_host}{host}{to_key}{shown_key}{to_size}{state.size_bytes}{to_etag}{etag}"
+            f"{envelope}{to_time}{time}{to_name}{name}{to_principal}{origin.principal_id}"
+            f"{to_address}{origin.source_ip}{to_request}{origin.request_id}{to_host}{origin.host_id}"
+            f"{to_key}{shown_key}{to_size}{state.size_bytes}{to_etag}{state.etag}"
             f"{version and to_version}{version}{to_sequencer}{moment.upper()}{extension}{end}"
         ).encode()
         attributes = beside and {

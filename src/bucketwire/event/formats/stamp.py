@@ -20,7 +20,10 @@ EventId = Annotated[
     str, Meta(pattern="^[0-9a-f]{32}$", description="One change for one rule; the same on every retry")
 ]
 _SECOND = 1_000_000_000
-_THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))
+_LOW_BITS = 48
+MICROSECONDS = 6
+"""Digits behind the second."""
+THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))
 
 
 class Stamp(msgspec.Struct, frozen=True, gc=False):
@@ -50,35 +53,28 @@ def rule_half(bucket_id: str, rule_id: str) -> str:
 
 def event_time(nanoseconds: int, digits: int) -> str:
     """With 3 or 6 digits behind the second: cut and not rounded, so that no event lies in the future."""
-    return TIMES[digits](nanoseconds)
-
-
-def time_in_milliseconds(nanoseconds: int) -> str:
-    """`2026-11-15T20:24:40.123Z`."""
-    start, whole = _latest[0]
-    rest = nanoseconds - start
-    if not 0 <= rest < _SECOND:
-        rest, whole = _turned(nanoseconds)
-    return f"{whole}{_THREE_DIGITS[rest // 1_000_000]}Z"
-
-
-def time_in_microseconds(nanoseconds: int) -> str:
-    """`2026-11-15T20:24:40.123456Z`."""
-    start, whole = _latest[0]
-    rest = nanoseconds - start
-    if not 0 <= rest < _SECOND:
-        rest, whole = _turned(nanoseconds)
-    return f"{whole}{_THREE_DIGITS[rest // 1_000_000]}{_THREE_DIGITS[rest // 1000 % 1000]}Z"
-
-
-TIMES = {3: time_in_milliseconds, 6: time_in_microseconds}
-"""What writes a time, by its digits behind the second."""
-_latest = [(0, "1970-01-01T00:00:00.")]
-"""The second of the change before: when it began, and how it is written. Most often it is this one's, too."""
-
-
-def _turned(nanoseconds: int) -> tuple[int, str]:
     seconds, rest = divmod(nanoseconds, _SECOND)
-    whole = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
-    _latest[0] = (nanoseconds - rest, whole)
-    return rest, whole
+    return f"{_second(seconds)}{rest // 10 ** (9 - digits):0{digits}d}Z"
+
+
+@lru_cache(maxsize=16)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
+
+
+latest: list[tuple[int, int, str, int, str]] = [(0, 0, "", 0, "")]
+"""For writers: the second of the change before, which most often is this one's, too.
+
+When it began, its length, and how it is written; when the first four digits of event ids last turned, as they
+do every 78 hours, and those digits.
+"""
+
+
+def turned(nanoseconds: int) -> tuple[int, str, int, str]:
+    """Makes the second of that moment the latest: the nanoseconds in it, and the last three of its values."""
+    seconds, rest = divmod(nanoseconds, _SECOND)
+    start, high = nanoseconds - rest, nanoseconds >> _LOW_BITS
+    turns_within = start >> _LOW_BITS != (start + _SECOND - 1) >> _LOW_BITS
+    second, base, digits = _second(seconds), high << _LOW_BITS, f"{high:04x}"
+    latest[0] = (start, 0 if turns_within else _SECOND, second, base, digits)
+    return rest, second, base, digits
