@@ -57,7 +57,7 @@ class Subscription:
         return s3_writer(rendering, self._installation.dialect)
 
     def _write(self, change: ObjectChange) -> Message:
-        """A writer costs as much as some ten messages, and so is made for the second one of a bucket."""
+        """A writer costs as much as five messages, and so is made for the second one of a bucket."""
         if change.operation not in CREATED:
             return self.compose(change)
         if self._met != change.bucket:
