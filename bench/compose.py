@@ -1,4 +1,4 @@
-"""Messages a second of `compose` on one core, in every format, beside the bare dump of the same dictionaries.
+"""Messages a second on one core, in every format, beside the bare dump of the same dictionaries.
 
 A worker reads a change and composes its messages at once, and holds them until they are sent. So the
 changes are read anew in each round, a hundred at a time, and so are the dictionaries; all that was made is
@@ -10,25 +10,26 @@ of the COS format, and the CloudEvents attributes beside the body.
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import msgspec
+import orjson
 
 from bucketwire.event.change import (
+    BACKSLASH,
     ObjectChange,
     ObjectState,
     Origin,
     Status,
     Versioning,
+    decode_change,
     encode_change,
-    read_change,
 )
 from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
+from bucketwire.event.name import Operation
 from factories import change, rule, topic
 
 CHANGES = 2_000
@@ -37,6 +38,10 @@ ROUNDS = 15
 APART_NS = 500_009
 """So that a second has changes enough to be worth knowing, and a millisecond has not."""
 COMPOSING = "composing"
+ENCODERS: dict[str, Callable[[Any], bytes]] = {
+    "msgspec": msgspec.json.Encoder().encode,
+    "orjson": orjson.dumps,
+}
 HOST_ID = b64encode(bytes(range(100, 148))).decode()
 S3_TARGET, OTHERS_TARGET = 150_000, 120_000
 BINARY = {"format": "cloudevents", "cloudevents-mode": "binary"}
@@ -50,54 +55,61 @@ TOPICS: dict[str, tuple[str, dict[str, str], int]] = {
 
 
 def measured() -> Iterator[tuple[str, str, str]]:
-    """One line for each format."""
-    stored = [encode_change(_change(number)) for number in range(CHANGES)]
+    """One line for each format, of the usual change; and one for each other kind of change."""
+    for name, (target, composing, dumping) in _formats(KINDS["usual"]):
+        beside = ", ".join(f"{composing / dump:.2f}x {each}'s dump" for each, dump in dumping.items())
+        yield f"compose: {name}", f"{1 / composing:.0f} /s; {beside}", f"> {target} /s, 2x"
+    for kind, make in KINDS.items():
+        if kind != "usual":
+            yield f"compose: {kind}, all formats", *_summary(_formats(make))
+
+
+def _summary(formats: Iterator[tuple[str, tuple[int, float, dict[str, float]]]]) -> tuple[str, str]:
+    """The slowest and the fastest."""
+    found = [(composing, composing / dumping["msgspec"]) for _, (_, composing, dumping) in formats]
+    times, ratios = zip(*found, strict=True)
+    rates = f"{1 / max(times):.0f} to {1 / min(times):.0f} /s"
+    return f"{rates}; {min(ratios):.2f}x to {max(ratios):.2f}x msgspec's dump", f"> {S3_TARGET} /s"
+
+
+def _formats(
+    make: Callable[[int], ObjectChange],
+) -> Iterator[tuple[str, tuple[int, float, dict[str, float]]]]:
+    """The target, the seconds of composing and those of each dump, by the name of the format."""
+    stored = [encode_change(make(number)) for number in range(CHANGES)]
     for name, (dialect, attributes, target) in TOPICS.items():
         installation = Installation(DIALECTS[dialect], "48def817f0a34949abe29193be91de22")
         subscription = Subscription(rule(id="bench"), topic(**attributes), installation)
-        composing, dumping = _seconds(stored, subscription)
-        dumps = ", ".join(f"{each} {1 / seconds:.0f}" for each, seconds in dumping.items())
-        value = f"{1 / composing:.0f} /s (dump: {dumps}; {composing / dumping['msgspec']:.2f}x)"
-        yield f"compose: {name}", value, f"> {target} /s, 2x"
+        yield name, (target, *_seconds(stored, subscription))
 
 
 def _seconds(stored: list[bytes], subscription: Subscription) -> tuple[float, dict[str, float]]:
     """Of composing one change, and of dumping the dictionaries that it makes, with each encoder there is."""
-    encoders = _encoders()
-    rounds = [_round(stored, subscription, encoders) for _ in range(ROUNDS)]
-    best = {name: min(spent[name] for spent in rounds) / len(stored) for name in (COMPOSING, *encoders)}
+    rounds = [_round(stored, subscription) for _ in range(ROUNDS)]
+    best = {name: min(spent[name] for spent in rounds) / len(stored) for name in (COMPOSING, *ENCODERS)}
     return best.pop(COMPOSING), best
 
 
-def _round(
-    stored: list[bytes], subscription: Subscription, encoders: dict[str, Callable[[Any], bytes]]
-) -> dict[str, float]:
+def _round(stored: list[bytes], subscription: Subscription) -> dict[str, float]:
     """The CPU time of composing, and of each encoder."""
-    spent = dict.fromkeys((COMPOSING, *encoders), 0.0)
+    spent = dict.fromkeys((COMPOSING, *ENCODERS), 0.0)
     held: list[Message | bytes] = []
     for start in range(0, len(stored), AT_ONCE):
-        changes = [read_change(each) for each in stored[start : start + AT_ONCE]]
+        changes = [(decode_change(each), each) for each in stored[start : start + AT_ONCE]]
         began = time.process_time()
         messages = [
-            subscription.write(change) if is_plain else subscription.compose(change)
-            for change, is_plain in changes
+            subscription.write(change) if BACKSLASH not in encoded else subscription.compose(change)
+            for change, encoded in changes
         ]
         spent[COMPOSING] += time.process_time() - began
         held += messages
-        for name, encode in encoders.items():
+        for name, encode in ENCODERS.items():
             dictionaries = [each for message in messages for each in _dictionaries(message)]
             began = time.process_time()
             dumped = [encode(each) for each in dictionaries]
             spent[name] += time.process_time() - began
             held += dumped
     return spent
-
-
-def _encoders() -> dict[str, Callable[[Any], bytes]]:
-    encoders: dict[str, Callable[[Any], bytes]] = {"msgspec": msgspec.json.Encoder().encode}
-    if find_spec("orjson"):
-        encoders["orjson"] = import_module("orjson").dumps
-    return encoders
 
 
 def _dictionaries(message: Message) -> Iterator[dict[str, Any]]:
@@ -109,7 +121,7 @@ def _dictionaries(message: Message) -> Iterator[dict[str, Any]]:
         yield message.cloudevent
 
 
-def _change(number: int) -> ObjectChange:
+def _usual(number: int) -> ObjectChange:
     """A PUT of its own key and time, with metadata and a tag, in a bucket with versions."""
     plain = change(
         f"videos/2026/{number:08d}.mp4", committed_at_ns=1_763_238_280_123_456_789 + number * APART_NS
@@ -127,6 +139,52 @@ def _change(number: int) -> ObjectChange:
     origin = Origin("AIDA6ZQXN7EXAMPLE0001", "192.0.2.7", f"{number:016X}", HOST_ID)
     return msgspec.structs.replace(plain, new=new, bucket=bucket, origin=origin)
 
+
+def _bare(number: int) -> ObjectChange:
+    """Of an object without all that it may be without, in a bucket that never had versions."""
+    usual = _usual(number)
+    bucket = msgspec.structs.replace(usual.bucket, versioning=Versioning.UNVERSIONED)
+    new = ObjectState(Status.COMMITTED_UNVERSIONED, number * 1_000_003, f"{number:032x}")
+    return msgspec.structs.replace(usual, bucket=bucket, new=new)
+
+
+def _described(number: int) -> ObjectChange:
+    """With three entries of metadata and three tags."""
+    usual = _usual(number)
+    entries = {"team": "blue", "camera": "left", "day": "4"}
+    new = msgspec.structs.replace(usual.new or usual.old, metadata=entries, tags=entries)
+    return msgspec.structs.replace(usual, new=new)
+
+
+def _odd_key(number: int) -> ObjectChange:
+    return msgspec.structs.replace(_usual(number), key=f"vidéos 2026/{number:08d}.mp4")
+
+
+def _deleted(number: int) -> ObjectChange:
+    """Of one version."""
+    usual = _usual(number)
+    return msgspec.structs.replace(usual, operation=Operation.DELETE, new=None, old=usual.new)
+
+
+def _hidden(number: int) -> ObjectChange:
+    """By a delete marker."""
+    usual = _usual(number)
+    marker = ObjectState(
+        Status.DELETE_MARKER_VERSIONED, 0, "d41d8cd98f00b204e9800998ecf8427e", f"{number:016X}"
+    )
+    return msgspec.structs.replace(
+        usual, operation=Operation.DELETE_MARKER_CREATED, new=marker, previous=usual.new
+    )
+
+
+KINDS: dict[str, Callable[[int], ObjectChange]] = {
+    "usual": _usual,
+    "bare object": _bare,
+    "three entries of metadata, three tags": _described,
+    "key with a space and an accent": _odd_key,
+    "version deleted": _deleted,
+    "delete marker": _hidden,
+}
 
 if __name__ == "__main__":
     for measure, value, target in measured():

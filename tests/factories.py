@@ -29,7 +29,9 @@ def change(
     return ObjectChange(
         operation=operation,
         committed_at_ns=committed_at_ns,
-        bucket=BucketRef("bucket-id", "media", "owner-1", "us-east-1", Versioning.UNVERSIONED),
+        bucket=BucketRef(
+            "8b7bbeef9f6a192dd839a0b9a8c7f00d", "media", "owner-1", "us-east-1", Versioning.UNVERSIONED
+        ),
         key=key,
         origin=origin(),
         new=state(size_bytes) if created else None,

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from cloudevents.core.bindings.amqp import AMQPMessage, from_amqp_event
 
 from bucketwire.errors import ConfigError
 from bucketwire.event.topic import Topic
@@ -20,6 +21,7 @@ from bucketwire.publish.amqp_channel import AmqpChannel
 from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
 from bucketwire.publish.connections import Connections
 from factories import message, topic
+from golden.consumers import MODES, assert_is_the_event, cloudevent
 from services.http_endpoint import HttpEndpoint
 from services.proxy import Condition, Proxy
 from services.rabbitmq import MESSAGE_LIMIT_BYTES, RabbitmqServer, rabbitmq_server
@@ -122,6 +124,17 @@ def test_a_message_carries_what_a_consumer_needs_beside_the_body(
         "cloudEvents:id": "event-7",
         "cloudEvents:subject": "Ünï",
     }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_consumer_of_cloudevents_reads_what_arrives(
+    server: RabbitmqServer, exchange: Exchange, connections: Connections, mode: str
+) -> None:
+    sent = cloudevent(mode)
+    AmqpPublisher(to(exchange.name, server.url()), connections).publish([sent], LONG_SECONDS)
+    ((_, properties, body),) = exchange.take()
+    read_as = AMQPMessage({"content-type": properties.content_type}, properties.headers, body)
+    assert_is_the_event(from_amqp_event(read_as), sent)
 
 
 def test_a_message_about_no_object_carries_no_key(

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka_event
 from confluent_kafka import Message as Received
 
 from bucketwire.errors import ConfigError
@@ -21,6 +22,7 @@ from bucketwire.publish.kafka import KafkaPublisher
 from bucketwire.publish.kafka_producer import KafkaClient
 from bucketwire.publish.kafka_settings import LARGEST_MESSAGE_BYTES, QUEUE_KILOBYTES
 from factories import message, topic
+from golden.consumers import MODES, assert_is_the_event, cloudevent
 from services.kafka import PASSWORD, USER, KafkaServer, kafka_server, read_topic
 from services.kafka_liar import KafkaLiar
 from services.kafka_mock import MockCluster
@@ -100,6 +102,18 @@ def test_a_message_arrives_with_its_key_its_time_and_its_headers(
         ("ce_id", b"event-7"),
         ("ce_specversion", b"1.0"),
     ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_consumer_of_cloudevents_reads_what_arrives(
+    cluster: tuple[int, str, int], connections: Connections, mode: str
+) -> None:
+    port, name, _ = cluster
+    sent = cloudevent(mode)
+    KafkaPublisher(topic(f"kafka://127.0.0.1:{port}", name), connections).publish([sent], LONG_SECONDS)
+    (found,) = read(port, name, 1)
+    read_as = KafkaMessage(dict(found.headers()), found.key(), found.value())
+    assert_is_the_event(from_kafka_event(read_as), sent)
 
 
 def test_messages_of_one_key_stay_in_order_in_one_partition(

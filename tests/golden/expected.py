@@ -1,6 +1,7 @@
 """Which lines of the golden files the destination of a topic must get, from a server of each dialect.
 
     s3            <case>.<dialect>.json       the body
+    headers       both                        the attributes in binary mode, and the body of s3
     cos           <case>.cos.jsonl            the key, and the body of a system with a name or without
     cloudevents   <case>.cloudevents.jsonl    the body in this dialect
     binary        <case>.binary.jsonl         the attributes and the body in this dialect
@@ -16,6 +17,7 @@ from golden.cases import CHANGES, FOLDER, SYSTEM_NAME, path
 
 FORMS: dict[str, dict[str, str]] = {
     "s3": {},
+    "headers": {"cloudevents": "true"},
     "cos": {"format": "cos"},
     "cloudevents": {"format": "cloudevents"},
     "binary": {"format": "cloudevents", "cloudevents-mode": "binary"},
@@ -46,16 +48,15 @@ def asks_before_image(case: str) -> bool:
 
 def expected(case: str, form: str, dialect: str) -> list[bytes]:
     """What travels beside the body, if anything, and the body."""
-    lines = path(case, _file(form, dialect)).read_bytes().splitlines()
-    return [lines[number] for number in _numbers(form, dialect)]
+    return [path(case, file).read_bytes().splitlines()[number] for file, number in _lines(form, dialect)]
 
 
 def compared() -> set[tuple[str, int]]:
     """The lines that `expected` takes from the golden files, by file and number."""
     return {
-        (path(case, _file(form, dialect)).name, number)
+        (path(case, file).name, number)
         for case, form, dialect in EVERY
-        for number in _numbers(form, dialect)
+        for file, number in _lines(form, dialect)
     }
 
 
@@ -65,18 +66,17 @@ def written() -> set[tuple[str, int]]:
     return {(file.name, number) for file in files for number in range(file.read_bytes().count(b"\n"))}
 
 
-def _file(form: str, dialect: str) -> str:
-    return dialect if form == "s3" else form
-
-
-def _numbers(form: str, dialect: str) -> tuple[int, ...]:
+def _lines(form: str, dialect: str) -> list[tuple[str, int]]:
+    """Files, by what they are of, and lines in them."""
     place = list(DIALECTS).index(dialect)
     match form:
+        case "headers":
+            return [("binary", 2 * place), (dialect, 0)]
         case "cos":
-            return (0, 2) if SYSTEM_NAMES[dialect] else (0, 1)
+            return [("cos", 0), ("cos", 2 if SYSTEM_NAMES[dialect] else 1)]
         case "cloudevents":
-            return (place,)
+            return [("cloudevents", place)]
         case "binary":
-            return (2 * place, 2 * place + 1)
+            return [("binary", 2 * place), ("binary", 2 * place + 1)]
         case _:
-            return (0,)
+            return [(dialect, 0)]

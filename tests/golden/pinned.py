@@ -27,10 +27,9 @@ def pins_of(change: ObjectChange, golden: ObjectChange, rule: Rule) -> list[Pin]
     """Times, ids and addresses of the change, each with that of the golden one."""
     return [
         *_times(change.committed_at_ns, golden.committed_at_ns),
-        (change.sequencer, golden.sequencer),
+        (_sequencer(change), _sequencer(golden)),
         *_ids(event_id(change, rule), event_id(golden, rule)),
-        (_hyphenated(change.bucket.id), golden.bucket.id),
-        (change.bucket.id, golden.bucket.id),
+        *_ids(change.bucket.id, golden.bucket.id),
         (change.bucket.name, golden.bucket.name),
         (_owner(change), _owner(golden)),
         *zip(_origin(change), _origin(golden), strict=True),
@@ -48,6 +47,10 @@ def _times(ours_ns: int, golden_ns: int) -> Iterator[Pin]:
 def _time(at_ns: int, digits: int) -> str:
     second = datetime.fromtimestamp(at_ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{second}.{at_ns % 10**9:09}"[: len(second) + 1 + digits] + "Z"
+
+
+def _sequencer(change: ObjectChange) -> str:
+    return f"{change.committed_at_ns:016X}"
 
 
 def _ids(ours: str, golden: str) -> Iterator[Pin]:

@@ -2,7 +2,7 @@
 
 Nothing after the metabase knows which backend it came from. It is stored and shipped as JSON
 (`encode_change`), so that an operator can read a row, and decoded once, in the worker that routes it.
-The private project id is not a field: what is not here cannot leak into a message.
+All ids in it are public ones: what is not here cannot leak into a message.
 """
 
 from enum import IntEnum, StrEnum
@@ -31,7 +31,10 @@ class Versioning(StrEnum):
 
 
 class BucketRef(msgspec.Struct, frozen=True, gc=False):
-    """The bucket as it was at commit; `id` tells apart two buckets that bore one name."""
+    """The bucket as it was at commit.
+
+    `id` tells apart two buckets that bore one name. For a bucket with that id, only `versioning` may change.
+    """
 
     id: str
     name: str
@@ -104,24 +107,17 @@ class ObjectChange(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         """
         return self.old or self.previous if self.new is None else self.previous or self.old
 
-    @property
-    def sequencer(self) -> str:
-        """Orders the changes of one key: 16 upper-case hexadecimal digits."""
-        return f"{self.committed_at_ns:016X}"
-
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(ObjectChange)
 
-_BACKSLASH = ord("\\")
+BACKSLASH = ord("\\")
+"""JSON that has none escapes nothing: it can write no text that needs that, whoever has encoded it."""
 
 encode_change = _encoder.encode
 decode_change = _decoder.decode
 
 
 def read_change(encoded: bytes) -> tuple[ObjectChange, bool]:
-    """The change, and whether it is plain: JSON writes all text in it as it is.
-
-    JSON can write no other text without a backslash, whoever has encoded it.
-    """
-    return decode_change(encoded), _BACKSLASH not in encoded
+    """The change, and whether it is plain: JSON writes all text in it as it is."""
+    return decode_change(encoded), BACKSLASH not in encoded

@@ -29,11 +29,12 @@ _JSON = "application/json"
 class Subscription:
     """One rule and the topic that it names. Threads may share it."""
 
-    __slots__ = ("_installation", "_met", "rule", "topic", "write")
+    __slots__ = ("_format", "_installation", "_met", "_ordered", "rule", "topic", "write")
 
     def __init__(self, rule: Rule, topic: Topic, installation: Installation) -> None:
         self.rule = rule
         self.topic = topic
+        self._format, self._ordered = topic.format, topic.ordered
         self._installation = installation
         self._met: BucketRef | None = None
         self.write: Writer = self._write
@@ -41,20 +42,24 @@ class Subscription:
 
     def compose(self, change: ObjectChange) -> Message:
         """The message about any change, from the structs."""
-        digits = TIME_DIGITS if self.topic.format == "cos" else self._installation.dialect.time_digits
+        digits = TIME_DIGITS if self._format == "cos" else self._installation.dialect.time_digits
         half = rule_half(change.bucket.id, self.rule.id)
         return self._rendered(change, stamp(change.committed_at_ns, digits, half))
 
     def rendering(self, bucket: BucketRef) -> Rendering:
         """What a writer must know."""
         half = rule_half(bucket.id, self.rule.id)
-        return Rendering(bucket, self.compose, self._write, self._sample, half, self.topic.ordered)
+        return Rendering(bucket, self.compose, self._write, self._sample, half, self._ordered)
 
     def writer(self, rendering: Rendering) -> Writer:
         """Writes what the rendering is of, in the format of the topic."""
-        if self.topic.format == "cos":
-            return cos_writer(rendering)
-        return s3_writer(rendering, self._installation.dialect)
+        match self._format:
+            case "cos":
+                return cos_writer(rendering)
+            case "s3" | "cloudevents":
+                return s3_writer(rendering, self._installation.dialect)
+            case _:
+                return rendering.compose
 
     def _write(self, change: ObjectChange) -> Message:
         """A writer costs as much as five messages, and so is made for the second one of a bucket."""
@@ -72,7 +77,7 @@ class Subscription:
     def _rendered(self, change: ObjectChange, stamped: Stamp) -> Message:
         topic, content_type, placed_by = self.topic, _JSON, None
         beside: dict[str, str] = {}
-        match topic.format:
+        match self._format:
             case "cos":
                 body, placed_by = render_cos(change, stamped, self._installation), cos_key(change, stamped)
             case "cloudevents":
@@ -83,7 +88,7 @@ class Subscription:
                 body = render_s3(record)
                 if topic.is_set("cloudevents"):
                     beside = binary_attributes(record, stamped.event_id, change.key)
-        if topic.ordered:
+        if self._ordered:
             placed_by = change.key.encode()
         return Message(
             topic.arn,

@@ -17,6 +17,9 @@ from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
 from factories import change, rule, state, topic
 from golden.cases import CHANGES, composed
+from golden.consumers import MODES, assert_is_the_event, cloudevent
+from golden.expected import expected
+from golden.wire import lines_of_message
 
 BINARY = {"format": "cloudevents", "cloudevents-mode": "binary"}
 
@@ -38,19 +41,11 @@ def over_amqp(message: Message) -> Any:
 
 
 @pytest.mark.parametrize("read", [over_http, over_kafka, over_amqp])
-@pytest.mark.parametrize("mode", ["structured", "binary"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_consumer_reads_the_event_and_the_record(read: Any, mode: str, dialect: str) -> None:
-    message = composed("put-odd-key", dialect, **BINARY | {"cloudevents-mode": mode})
-    event = read(message)
-    (record,) = json.loads(composed("put-odd-key", dialect).body)["Records"]
-    assert event.get_data() == record
-    assert event.get_id() == message.event_id
-    assert event.get_type() == "com.amazonaws.s3.ObjectCreated:Put"
-    assert event.get_source() == f"{dialect}:s3.us-east-1.media"
-    assert event.get_subject() == CHANGES["put-odd-key"].key
-    assert event.get_time().isoformat()[:23] == record["eventTime"][:23]
-    assert event.get_datacontenttype() == "application/json"
+    message = cloudevent(mode, dialect)
+    assert_is_the_event(read(message), message, dialect)
 
 
 @pytest.mark.parametrize("case", CHANGES)
@@ -66,12 +61,13 @@ def test_both_modes_say_the_same(case: str) -> None:
         assert structured.cloudevent == {}
 
 
-def test_an_s3_topic_that_asks_for_it_has_the_attributes_beside_the_same_body() -> None:
-    message = composed("put", "ceph", cloudevents="true")
-    assert message.body == composed("put", "ceph").body
-    assert message.cloudevent == composed("put", "ceph", **BINARY).cloudevent
-    assert over_http(message).get_data() == json.loads(message.body)
-    assert composed("put", "ceph", cloudevents="false").cloudevent == {}
+@pytest.mark.parametrize("case", CHANGES)
+def test_an_s3_topic_that_asks_for_it_has_the_attributes_beside_the_same_body(case: str) -> None:
+    for dialect in DIALECTS:
+        message = composed(case, dialect, cloudevents="true")
+        assert lines_of_message(message) == expected(case, "headers", dialect)
+        assert over_http(message).get_data() == json.loads(message.body)
+        assert composed(case, dialect, cloudevents="false").cloudevent == {}
 
 
 def test_ids_are_unique_within_a_multi_delete() -> None:

@@ -13,7 +13,7 @@ from bucketwire.event.change import decode_change, encode_change
 from bucketwire.event.compose import Subscription, event_id
 from bucketwire.event.dialect import AWS, CEPH, DIALECTS
 from bucketwire.event.formats.s3 import url_encoded
-from bucketwire.event.formats.stamp import event_time
+from bucketwire.event.formats.stamp import event_time, stamp
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from factories import change, rule, state, topic
@@ -51,14 +51,16 @@ def test_the_event_id_is_one_for_a_change_and_a_rule_whatever_the_format(
 
 
 def test_event_ids_stay_what_they_have_always_been() -> None:
-    assert event_id(CHANGES["delete-missing"], rule(id="ObjectEvents")) == "187847dfad211d1579bb74c26c450dcd"
+    bucket = msgspec.structs.replace(change().bucket, id="bucket-id")
+    about = msgspec.structs.replace(CHANGES["delete-missing"], bucket=bucket)
+    assert event_id(about, rule(id="ObjectEvents")) == "187847dfad211d1579bb74c26c450dcd"
 
 
 def test_event_ids_begin_with_the_sequencer_so_they_sort_by_time() -> None:
     times = [1, 255, 1 << 40, 1_763_238_280_123_456_789]
     ids = [event_id(change(committed_at_ns=time), rule()) for time in times]
     assert ids == sorted(ids)
-    assert [each[:16].upper() for each in ids] == [change(committed_at_ns=time).sequencer for time in times]
+    assert [each[:16].upper() for each in ids] == [stamp(time, 3, "").sequencer for time in times]
 
 
 @pytest.mark.parametrize("form", EVERY_TOPIC, ids=str)
@@ -182,7 +184,7 @@ def test_times_are_those_of_the_standard_library_in_whatever_order_they_come(tim
 
 def test_sequencers_sort_as_the_times_do() -> None:
     times = [1, 255, 1 << 40, 1_763_238_280_123_456_789]
-    written = [change(committed_at_ns=time).sequencer for time in times]
+    written = [stamp(time, 3, "").sequencer for time in times]
     assert written == sorted(written)
     assert {len(sequencer) for sequencer in written} == {16}
 

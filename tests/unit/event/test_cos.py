@@ -1,11 +1,12 @@
 """IBM COS 2.0: every row of the inclusion table, in the three versioning states."""
 
 import json
+import struct
 import uuid
 from collections import Counter
 from typing import Any
-from zlib import crc32
 
+import msgspec
 import pytest
 
 from bucketwire.event.compose import Subscription
@@ -64,8 +65,9 @@ TABLE: dict[str, tuple[str, set[str], str | None, int]] = {
     "suspended-delete-hides-a-version": (NULL_DELETED, VERSION | DESCRIPTION, "null", 7),
 }
 
+NOW_NS = 1_763_238_280_123_456_789
 MULTI_DELETE = [
-    change(f"key-{number}", Operation.DELETE, committed_at_ns=1_763_238_280_123_456_789 + number * 1_000)
+    change(f"key-{number}", Operation.DELETE, committed_at_ns=NOW_NS + number * 1_000)
     for number in range(4_000)
 ]
 
@@ -116,13 +118,41 @@ def test_keys_of_one_request_differ() -> None:
     assert len(keys) == 3
 
 
-def test_keys_spread_evenly_over_partitions() -> None:
+@pytest.mark.parametrize("apart_ns", [1, 1_000])
+def test_keys_spread_evenly_over_partitions(apart_ns: int) -> None:
+    """Also those of one multi-object delete, whose times may be the next ones to each other."""
     found: Counter[int] = Counter()
-    for each in MULTI_DELETE:
-        message = Subscription(rule(), topic(format="cos"), Installation(AWS)).compose(each)
-        found[crc32(message.partition_key or b"") % 8] += 1
+    subscription = Subscription(rule(), topic(format="cos"), Installation(AWS))
+    for number, each in enumerate(MULTI_DELETE):
+        moved = msgspec.structs.replace(each, committed_at_ns=NOW_NS + number * apart_ns)
+        found[partition(subscription.compose(moved).partition_key or b"", 8)] += 1
     assert len(found) == 8
     assert max(found.values()) < 1.3 * min(found.values())
+
+
+def partition(key: bytes, count: int) -> int:
+    """Where Kafka's clients place a key, librdkafka's `murmur2_random` among them."""
+    return (murmur2(key) & 0x7FFFFFFF) % count
+
+
+def murmur2(key: bytes) -> int:
+    """Austin Appleby's hash, with the seed of Kafka."""
+    factor, mask = 0x5BD1E995, 0xFFFFFFFF
+    value = 0x9747B28C ^ len(key)
+    whole = len(key) // 4 * 4
+    for (word,) in struct.iter_unpack("<I", key[:whole]):
+        mixed = word * factor & mask
+        value = (value * factor & mask) ^ ((mixed ^ mixed >> 24) * factor & mask)
+    if key[whole:]:
+        value = (value ^ int.from_bytes(key[whole:], "little")) * factor & mask
+    value = (value ^ value >> 13) * factor & mask
+    return value ^ value >> 15
+
+
+def test_the_hash_is_that_of_kafka() -> None:
+    """Numbers that Kafka's own tests have, without their signs."""
+    found = [murmur2(each) for each in (b"21", b"foobar", b"a-little-bit-long-string")]
+    assert found == [each & 0xFFFFFFFF for each in (-973932308, -790332482, -985981536)]
 
 
 def test_the_dialect_of_the_server_does_not_show() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import permutations, product
 
@@ -77,7 +78,12 @@ STATES = st.builds(
     ENTRIES,
     ENTRIES,
 )
-BUCKETS = st.builds(BucketRef, TEXT, TEXT, TEXT, TEXT, st.sampled_from(Versioning))
+BUCKETS = st.builds(
+    lambda text, versioning: BucketRef(f"{text}-id", text, f"owner of {text}", f"{text}-1", versioning),
+    TEXT,
+    st.sampled_from(Versioning),
+)
+"""Two of them with one id differ in nothing but the versioning."""
 CHANGES = st.builds(
     ObjectChange,
     st.sampled_from(CREATIONS) | st.sampled_from(Operation),
@@ -259,8 +265,8 @@ def test_a_bucket_may_change_between_messages(attributes: dict[str, str]) -> Non
     replace, usual = msgspec.structs.replace, usual_change()
     buckets = [
         *(replace(usual.bucket, versioning=versioning) for versioning in Versioning),
-        replace(usual.bucket, name="renamed"),
         replace(usual.bucket, id="another"),
+        replace(usual.bucket, id="a third", name="videos"),
     ]
     for before, after in permutations(buckets, 2):
         subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
@@ -268,6 +274,29 @@ def test_a_bucket_may_change_between_messages(attributes: dict[str, str]) -> Non
             for new in (usual.new, replace(usual.new, version_id=None)):
                 changed = replace(usual, bucket=bucket, new=new)
                 assert subscription.write(changed) == subscription.compose(changed)
+
+
+def test_threads_may_share_a_subscription() -> None:
+    """Also while the writer is made, for buckets and seconds that alternate."""
+    replace, usual = msgspec.structs.replace, usual_change()
+    changes = [
+        replace(
+            usual,
+            committed_at_ns=usual.committed_at_ns + number * 300_000_007,
+            bucket=replace(usual.bucket, id=f"bucket-{number % 3}"),
+        )
+        for number in range(400)
+    ]
+    for attributes in ATTRIBUTES:
+        subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
+        composed = [subscription.compose(each) for each in changes]
+        with ThreadPoolExecutor(4) as threads:
+            written = [threads.submit(written_all, changes, subscription) for _ in range(4)]
+            assert all(each.result() == composed for each in written)
+
+
+def written_all(changes: list[ObjectChange], subscription: Subscription) -> list[Message]:
+    return [subscription.write(each) for each in changes]
 
 
 def test_a_second_message_makes_the_writer_and_the_first_does_not() -> None:

@@ -1,7 +1,7 @@
 """Where the values stand in a message, and the text around them, which is the same in every message.
 
 That text is not written down a second time: a message about a *marked* change, with a number of its own for
-each value, is composed from the structs, and cut at the marks.
+each value (the name of the event is its own), is composed from the structs, and cut at the marks.
 
     {"eventTime":"<time>","eventName":"ObjectCreated:Put", ... "key":"<key>" ...
     ------------->      <-------------------------------------------->     <---   the pieces
@@ -10,7 +10,6 @@ A message about a plain change can then be written straight: piece, value, piece
 """
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 
 import msgspec
 
@@ -36,7 +35,7 @@ class Rendering(msgspec.Struct, frozen=True):
     compose: Writer
     """For changes of other kinds."""
     write_other: Writer
-    """For changes of another bucket, or of the same after its state has changed."""
+    """For changes of another bucket, or of the same after its versioning was set, where that is told."""
     sample: Writer
     """Composes, with marks for what is told of the moment of the change."""
     rule_half: str
@@ -45,9 +44,9 @@ class Rendering(msgspec.Struct, frozen=True):
     """Whether messages are placed by the key."""
 
 
-_marks = map(str, range(730_294_616_058_117_000, 730_294_616_058_117_016))
-TIME, SEQUENCER, EVENT_ID, PRINCIPAL, ADDRESS, REQUEST, HOST = islice(_marks, 7)
-KEY, SIZE, ETAG, VERSION, CONTENT_TYPE, NAME, VALUE, TAG_NAME, TAG_VALUE = _marks
+_EVERY_MARK = tuple(map(str, range(730_294_616_058_117_000, 730_294_616_058_117_016)))
+TIME, SEQUENCER, EVENT_ID, PRINCIPAL, ADDRESS, REQUEST, HOST = _EVERY_MARK[:7]
+KEY, SIZE, ETAG, VERSION, CONTENT_TYPE, NAME, VALUE, TAG_NAME, TAG_VALUE = _EVERY_MARK[7:]
 EVENT_NAME = CREATED[Operation.PUT]
 MARKED_STAMP = Stamp(TIME, SEQUENCER, EVENT_ID)
 
@@ -66,7 +65,7 @@ def marked_change(bucket: BucketRef, *, bare: bool = False) -> ObjectChange:
 
 
 def cut(composed: bytes, marks: Sequence[str]) -> list[str] | None:
-    """The text before, between and behind the marks; None where they do not stand just so."""
+    """The text before, between and behind the marks; None where they do not stand just so, or others do."""
     text = composed.decode()
     if any(text.count(mark) != marks.count(mark) for mark in marks):
         return None  # a name that looks like a mark, for instance
@@ -76,20 +75,33 @@ def cut(composed: bytes, marks: Sequence[str]) -> list[str] | None:
         if not found:
             return None
         pieces.append(piece)
-    return [*pieces, text]
+    pieces.append(text)
+    return None if any(mark in piece for piece in pieces for mark in _EVERY_MARK) else pieces
 
 
-def listing(entry: bytes) -> Callable[[dict[str, str]], str]:
-    """Writes metadata or tags as the entry is written, which is a marked one.
+def pieces_of(entry: bytes) -> list[str]:
+    """Those of metadata or tags: the text before, between and behind the marks of a name and a value."""
+    pieces = cut(entry, (NAME, VALUE)) or cut(entry, (TAG_NAME, TAG_VALUE))
+    if pieces is None:
+        raise ValueError(f"{entry!r} has no marks")
+    return pieces
 
-    They stand in an order that is the same on every backend.
+
+def listing(entry: bytes, before: str, behind: str, without: str) -> Callable[[dict[str, str]], str]:
+    """Writes metadata or tags between these texts, or another where there are none.
+
+    They are written like the entry, which is a marked one, in an order that is the same on every backend.
     """
-    left, middle, right = cut(entry, (NAME, VALUE)) or cut(entry, (TAG_NAME, TAG_VALUE)) or ("", "", "")
+    left, middle, right = pieces_of(entry)
+    before, between, behind = before + left, f"{right},{left}", right + behind
 
     def written(entries: dict[str, str]) -> str:
+        if not entries:
+            return without
         if len(entries) == 1:
             (name,) = entries
-            return f"{left}{name}{middle}{entries[name]}{right}"
-        return ",".join([f"{left}{name}{middle}{entries[name]}{right}" for name in sorted(entries)])
+            return f"{before}{name}{middle}{entries[name]}{behind}"
+        texts = [f"{name}{middle}{entries[name]}" for name in sorted(entries)]
+        return f"{before}{between.join(texts)}{behind}"
 
     return written

@@ -39,15 +39,16 @@ def s3_writer(rendering: Rendering, dialect: Dialect) -> Writer:
     ]
     to_host, to_key, to_size, to_etag, to_version, to_sequencer = pieces[9:15]
     to_metadata, to_tags, to_event_id, end = pieces[15:]
-    bucket, compose, write_other = rendering.bucket, rendering.compose, rendering.write_other
+    bucket_id, compose, write_other = rendering.bucket.id, rendering.compose, rendering.write_other
     rule_half, ordered = rendering.rule_half, rendering.ordered
     version_of_spec, source = beside.get("specversion", ""), beside.get("source", "")
     is_event, url_keys = enveloped or bool(beside), dialect.url_encoded_key
     event_name, to_microseconds = CREATED.get, dialect.time_digits == MICROSECONDS
-    metadata_written, tags_written = layout.listing(_METADATA), layout.listing(_TAG)
+    with_metadata = layout.listing(_METADATA, to_metadata, "", without=to_metadata)
+    with_tags = layout.listing(_TAG, to_tags, "", without=to_tags)
 
     def write(change: ObjectChange) -> Message:
-        if change.bucket != bucket:
+        if change.bucket.id != bucket_id:
             return write_other(change)
         state, origin, key, at_ns = change.new, change.origin, change.key, change.committed_at_ns
         name = event_name(change.operation)
@@ -63,8 +64,7 @@ def s3_writer(rendering: Rendering, dialect: Dialect) -> Writer:
         moment = at_ns.to_bytes(8).hex()
         event_id = moment + rule_half
         if extended:
-            metadata, tags = metadata_written(state.metadata), tags_written(state.tags)
-            extension = f"{to_metadata}{metadata}{to_tags}{tags}{to_event_id}{event_id}"
+            extension = f"{with_metadata(state.metadata)}{with_tags(state.tags)}{to_event_id}{event_id}"
         if enveloped:
             envelope = f"{to_id}{event_id}{to_type}{name}{to_its_time}{time}{to_subject}{key}"
         shown_key = url_encoded(key) if url_keys else key

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z$", description="UTC")]
 Sequencer = Annotated[
-    str, Meta(pattern="^[0-9A-F]{16,}$", description="Orders the changes of one key: compare as text")
+    str, Meta(pattern="^[0-9A-F]{16}$", description="Orders the changes of one key: compare as text")
 ]
 EventId = Annotated[
     str, Meta(pattern="^[0-9a-f]{32}$", description="One change for one rule; the same on every retry")
@@ -54,7 +54,8 @@ def rule_half(bucket_id: str, rule_id: str) -> str:
 def event_time(nanoseconds: int, digits: int) -> str:
     """With 3 or 6 digits behind the second: cut and not rounded, so that no event lies in the future."""
     seconds, rest = divmod(nanoseconds, _SECOND)
-    return f"{_second(seconds)}{rest // 10 ** (9 - digits):0{digits}d}Z"
+    finer = THREE_DIGITS[rest // 1000 % 1000] if digits == MICROSECONDS else ""
+    return f"{_second(seconds)}{THREE_DIGITS[rest // 1_000_000]}{finer}Z"
 
 
 @lru_cache(maxsize=16)
