@@ -3,6 +3,7 @@
 What each setting is for stands beside it. Nothing in the scratch folder matters after a stop.
 """
 
+import logging
 import os
 import shutil
 import sys
@@ -50,8 +51,10 @@ def close_session(session: SparkSession, timeout_seconds: float = STOP_TIMEOUT_S
 def end_session(session: SparkSession) -> None:
     """End the Java process at once. What matters is in the metabase, so there is nothing to wind down."""
     context = session.sparkContext
-    # It would take the end of Java for an error, and print it.
+    # They would take the end of Java for an error, and print it: a thread of pyspark, and any call of py4j
+    # that is under way, such as one that tells Java of an object nobody needs any more.
     context._accumulatorServer.shutdown()  # noqa: SLF001
+    logging.getLogger().addFilter(lambda _: False)  # py4j logs that, and nothing else, with the root logger
     context._gateway.proc.kill()  # type: ignore[union-attr]  # noqa: SLF001
 
 
