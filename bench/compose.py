@@ -126,7 +126,13 @@ def _usual(number: int) -> ObjectChange:
     plain = change(
         f"videos/2026/{number:08d}.mp4", committed_at_ns=1_763_238_280_123_456_789 + number * APART_NS
     )
-    new = ObjectState(
+    bucket = msgspec.structs.replace(plain.bucket, versioning=Versioning.ENABLED)
+    origin = Origin("AIDA6ZQXN7EXAMPLE0001", "192.0.2.7", f"{number:016X}", HOST_ID)
+    return msgspec.structs.replace(plain, new=_object(number), bucket=bucket, origin=origin)
+
+
+def _object(number: int) -> ObjectState:
+    return ObjectState(
         Status.COMMITTED_VERSIONED,
         number * 1_000_003,
         f"{number:032x}",
@@ -135,9 +141,6 @@ def _usual(number: int) -> ObjectChange:
         metadata={"color": "red"},
         tags={"team": "blue"},
     )
-    bucket = msgspec.structs.replace(plain.bucket, versioning=Versioning.ENABLED)
-    origin = Origin("AIDA6ZQXN7EXAMPLE0001", "192.0.2.7", f"{number:016X}", HOST_ID)
-    return msgspec.structs.replace(plain, new=new, bucket=bucket, origin=origin)
 
 
 def _bare(number: int) -> ObjectChange:
@@ -150,10 +153,9 @@ def _bare(number: int) -> ObjectChange:
 
 def _described(number: int) -> ObjectChange:
     """With three entries of metadata and three tags."""
-    usual = _usual(number)
     entries = {"team": "blue", "camera": "left", "day": "4"}
-    new = msgspec.structs.replace(usual.new or usual.old, metadata=entries, tags=entries)
-    return msgspec.structs.replace(usual, new=new)
+    new = msgspec.structs.replace(_object(number), metadata=entries, tags=entries)
+    return msgspec.structs.replace(_usual(number), new=new)
 
 
 def _odd_key(number: int) -> ObjectChange:

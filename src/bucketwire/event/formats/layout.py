@@ -58,8 +58,12 @@ def marked_change(bucket: BucketRef, *, bare: bool = False) -> ObjectChange:
     """
     new = ObjectState(Status.COMMITTED_VERSIONED, int(SIZE), ETAG)
     if not bare:
-        new = ObjectState(
-            new.status, new.size_bytes, ETAG, VERSION, CONTENT_TYPE, {NAME: VALUE}, {TAG_NAME: TAG_VALUE}
+        new = msgspec.structs.replace(
+            new,
+            version_id=VERSION,
+            content_type=CONTENT_TYPE,
+            metadata={NAME: VALUE},
+            tags={TAG_NAME: TAG_VALUE},
         )
     return ObjectChange(Operation.PUT, 0, bucket, KEY, Origin(PRINCIPAL, ADDRESS, REQUEST, HOST), new)
 
