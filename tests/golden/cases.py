@@ -22,7 +22,7 @@ from bucketwire.event.change import (
     encode_change,
     read_change,
 )
-from bucketwire.event.compose import Subscription
+from bucketwire.event.compose import WORTH_A_WRITER, Subscription
 from bucketwire.event.dialect import AWS, DIALECTS
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
@@ -134,8 +134,8 @@ CHANGES: dict[str, ObjectChange] = {
 FORMATS = (*DIALECTS, "cos", "cloudevents", "binary")
 """What there is a file of, for each case."""
 
-REPEATS = 3
-"""The first message of a kind is composed from the structs, later ones are written straight: those count."""
+REPEATS = WORTH_A_WRITER + 2
+"""The first messages of a shape come from the structs, later ones are written straight: both count."""
 
 
 def composed(case: str, dialect: str, *, name: str = "", **attributes: str) -> Message:

@@ -90,6 +90,17 @@ class Operation(StrEnum):
     EXPIRATION_DELETE_MARKER_CREATED = "LifecycleExpiration:DeleteMarkerCreated"
 
 
+REMOVALS = frozenset(
+    {
+        Operation.DELETE,
+        Operation.DELETE_MARKER_CREATED,
+        Operation.EXPIRATION_DELETE,
+        Operation.EXPIRATION_DELETE_MARKER_CREATED,
+    }
+)
+"""Operations after which an object is gone or hidden."""
+
+
 def pattern_accepts(pattern: str, event_name: str) -> bool:
     """Whether `s3:ObjectCreated:*` and the like cover the event name."""
     name = PREFIX + event_name

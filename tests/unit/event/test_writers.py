@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import permutations, product
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,12 +22,12 @@ from bucketwire.event.change import (
     encode_change,
     read_change,
 )
-from bucketwire.event.compose import Subscription
+from bucketwire.event.compose import WORTH_A_WRITER, Subscription
 from bucketwire.event.dialect import CEPH, DIALECTS
-from bucketwire.event.formats import layout
+from bucketwire.event.formats import writer
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
-from bucketwire.event.name import Operation
+from bucketwire.event.name import REMOVALS, Operation
 from bucketwire.event.topic import Topic
 from factories import change, rule, state, topic
 from golden.cases import CHANGES as GOLDEN
@@ -49,8 +50,18 @@ ODD = [
     "😀",
     *"[]{},:",
 ]
-MARKS = [layout.EVENT_NAME, layout.KEY, layout.TIME, layout.NAME, layout.SIZE, layout.EVENT_ID]
-CREATIONS = list(layout.CREATED)
+MARKS = [
+    "730294616058117000",
+    "730294616058117000 ",
+    "918273645546372050",
+    "730294616058117990",
+    "730294616058117",
+    "918273645546372",
+    "73029461-6058-1170-70-",
+    "730294616058117120918273645546372120",
+]
+"""What the marks of twins look like, whole and in part."""
+CREATIONS = [Operation.PUT, Operation.POST, Operation.COPY, Operation.COMPLETE_MULTIPART_UPLOAD]
 ATTRIBUTES: list[dict[str, str]] = [
     {**form, **order}
     for form in (
@@ -60,43 +71,55 @@ ATTRIBUTES: list[dict[str, str]] = [
         {"format": "cloudevents"},
         {"format": "cloudevents", "cloudevents-mode": "binary"},
     )
-    for order in ({}, {"ordering": "key"})
+    for order in ({}, {"ordering": "key", "before-image": "true"})
 ]
 TEXT = (
     st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
     | st.text("abcXYZ019-_./", max_size=12)
     | st.lists(st.sampled_from([*ODD, *MARKS, "a"]), max_size=3).map("".join)
 )
-ENTRIES = st.dictionaries(TEXT, TEXT, max_size=3)
-STATES = st.builds(
-    ObjectState,
-    st.sampled_from(Status),
-    st.integers(0, 2**63 - 1),
-    TEXT,
-    st.none() | TEXT,
-    st.none() | TEXT,
-    ENTRIES,
-    ENTRIES,
+PLAIN_TEXT = (
+    st.text("abcXYZ019-_./ +%äé{}'\u65e5😀\x7f", max_size=6)
+    | st.sampled_from(MARKS)
+    | st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters='"\\'), max_size=6)
 )
-BUCKETS = st.builds(
-    lambda text, versioning: BucketRef(f"{text}-id", text, f"owner of {text}", f"{text}-1", versioning),
-    TEXT,
-    st.sampled_from(Versioning),
-)
-"""Two of them with one id differ in nothing but the versioning."""
-CHANGES = st.builds(
-    ObjectChange,
-    st.sampled_from(CREATIONS) | st.sampled_from(Operation),
-    st.integers(0, 2**62),
-    BUCKETS,
-    TEXT,
-    st.builds(Origin, TEXT, TEXT, TEXT, TEXT),
-    st.none() | STATES,
-    st.none() | STATES,
-    st.none() | STATES,
-)
+"""JSON escapes nothing in it."""
+
+
+def changes_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[ObjectChange]:
+    """Two buckets with one id differ in nothing but the versioning."""
+    entries = st.dictionaries(text, text, max_size=3)
+    states = st.none() | st.builds(
+        ObjectState,
+        st.sampled_from(Status),
+        st.integers(0, 2**63 - 1),
+        text,
+        st.none() | text,
+        st.none() | text,
+        entries,
+        entries,
+    )
+    buckets = st.builds(
+        lambda name, versioning: BucketRef(f"{name}-id", name, f"owner of {name}", f"{name}-1", versioning),
+        text,
+        st.sampled_from(Versioning),
+    )
+    return st.builds(
+        ObjectChange,
+        st.sampled_from(Operation),
+        st.integers(0, 2**62),
+        buckets,
+        text,
+        st.builds(Origin, text, text, text, text),
+        states,
+        states,
+        states,
+    )
+
+
+CHANGES = changes_of(TEXT)
 TOPICS = st.builds(
-    lambda attributes, more, opaque: topic(**attributes, **more, OpaqueData=opaque),
+    lambda attributes, more, opaque: topic(**(attributes | more), OpaqueData=opaque),
     st.sampled_from(ATTRIBUTES),
     st.sampled_from([{}, {"before-image": "true"}]),
     TEXT,
@@ -106,7 +129,10 @@ INSTALLATIONS = st.builds(Installation, st.sampled_from(list(DIALECTS.values()))
 
 
 @given(
-    changes=st.lists(CHANGES, min_size=1, max_size=4), rule_id=TEXT, topic=TOPICS, installation=INSTALLATIONS
+    changes=st.lists(CHANGES | changes_of(PLAIN_TEXT), min_size=1, max_size=4),
+    rule_id=TEXT,
+    topic=TOPICS,
+    installation=INSTALLATIONS,
 )
 def test_any_change_has_the_bytes_that_the_structs_give(
     changes: list[ObjectChange], rule_id: str, topic: Topic, installation: Installation
@@ -116,38 +142,89 @@ def test_any_change_has_the_bytes_that_the_structs_give(
         assert composed(each, subscription) == subscription.compose(each)
 
 
+@given(changes=st.lists(changes_of(PLAIN_TEXT), min_size=2, max_size=6), topic=TOPICS, data=st.data())
+def test_no_writer_takes_a_change_of_another_shape(
+    changes: list[ObjectChange], topic: Topic, data: st.DataObject
+) -> None:
+    """All of them are of one bucket and one kind, so that little tells their shapes apart."""
+    first = changes[0]
+    alike = [
+        msgspec.structs.replace(each, bucket=first.bucket, operation=first.operation) for each in changes
+    ]
+    dialect = data.draw(st.sampled_from(list(DIALECTS.values())))
+    subscription = Subscription(rule(), topic, Installation(dialect))
+    learn(first, subscription)
+    for each in alike:
+        assert subscription.write(each) == subscription.compose(each)
+
+
 def composed(changed: ObjectChange, subscription: Subscription) -> Message:
-    """The second message about its bucket: from then on they are written straight."""
+    """As a worker does, when changes of this shape are written straight, if ever."""
     read, is_plain = read_change(encode_change(changed))
-    make = subscription.write if is_plain else subscription.compose
-    make(read)
-    return make(read)
+    if not is_plain:
+        return subscription.compose(read)
+    learn(read, subscription)
+    return subscription.write(read)
 
 
-def usual_change() -> ObjectChange:
-    new = msgspec.structs.replace(
-        state(7, "v1"), content_type="video/mp4", metadata={"color": "red"}, tags={"team": "blue"}
+def learn(changed: ObjectChange, subscription: Subscription) -> None:
+    for _ in range(WORTH_A_WRITER):
+        subscription.write(changed)
+
+
+def usual_state(size_bytes: int = 7) -> ObjectState:
+    return msgspec.structs.replace(
+        state(size_bytes, "v1"), content_type="video/mp4", metadata={"color": "red"}, tags={"team": "blue"}
     )
+
+
+def usual_change(operation: Operation = Operation.PUT) -> ObjectChange:
     plain = change("videos/2026/one.mp4")
     bucket = msgspec.structs.replace(plain.bucket, versioning=Versioning.ENABLED)
-    return msgspec.structs.replace(plain, bucket=bucket, new=new)
+    return msgspec.structs.replace(plain, operation=operation, bucket=bucket, **sides_of(operation))
+
+
+def sides_of(operation: Operation) -> dict[str, ObjectState | None]:
+    """What was there before an operation, and is after it."""
+    match operation:
+        case Operation.DELETE | Operation.EXPIRATION_DELETE:
+            return {"new": None, "old": usual_state(8), "previous": None}
+        case Operation.DELETE_MARKER_CREATED | Operation.EXPIRATION_DELETE_MARKER_CREATED:
+            marker = ObjectState(Status.DELETE_MARKER_VERSIONED, 0, "of the marker", "v2")
+            return {"new": marker, "old": None, "previous": usual_state(9)}
+        case _:
+            return {"new": usual_state(), "old": None, "previous": usual_state(9)}
 
 
 def with_one_odd_value(usual: ObjectChange, odd: str) -> Iterator[ObjectChange]:
     """The change, with this text in each of its fields in turn."""
-    replace, new = msgspec.structs.replace, usual.new
+    replace = msgspec.structs.replace
     yield replace(usual, key=odd)
     for name in ("principal_id", "source_ip", "request_id", "host_id"):
         yield replace(usual, origin=replace(usual.origin, **{name: odd}))
-    for name in ("etag", "version_id", "content_type"):
-        yield replace(usual, new=replace(new, **{name: odd}))
-    for name in ("metadata", "tags"):
-        for entries in ({odd: "value"}, {"name": odd}, {odd: "value", "name": odd}, {}):
-            yield replace(usual, new=replace(new, **{name: entries}))
+    for side in ("new", "old", "previous"):
+        if (shown := getattr(usual, side)) is not None:
+            for name in ("etag", "version_id", "content_type"):
+                yield replace(usual, **{side: replace(shown, **{name: odd})})
+            for name in ("metadata", "tags"):
+                for entries in ({odd: "value"}, {"name": odd}, {odd: "value", "name": odd}, {}):
+                    yield replace(usual, **{side: replace(shown, **{name: entries})})
 
 
-def refused(_: ObjectChange) -> Message:
+def refused(_self: Subscription, _change: ObjectChange) -> Message:
     raise AssertionError("the structs were asked")
+
+
+def written_alone(changed: ObjectChange, subscription: Subscription) -> Message:
+    """What the writers make of it, without help from the structs."""
+    learn(changed, subscription)
+    return without_structs(changed, subscription)
+
+
+def without_structs(changed: ObjectChange, subscription: Subscription) -> Message:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Subscription, "compose", refused)
+        return subscription.write(changed)
 
 
 @pytest.mark.parametrize("case", GOLDEN)
@@ -157,68 +234,75 @@ def test_a_golden_message_is_the_same_in_both_ways(case: str) -> None:
         assert composed(GOLDEN[case], subscription) == subscription.compose(GOLDEN[case])
 
 
+@pytest.mark.parametrize("operation", [Operation.PUT, Operation.DELETE, Operation.DELETE_MARKER_CREATED])
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
-def test_every_field_of_a_new_object_may_be_odd(dialect: str, attributes: dict[str, str]) -> None:
+def test_every_field_may_be_odd(operation: Operation, dialect: str, attributes: dict[str, str]) -> None:
     subscription = Subscription(rule(), topic(**attributes), Installation(DIALECTS[dialect]))
+    usual = usual_change(operation)
+    learn(usual, subscription)
     for odd in (*ODD, *MARKS):
-        for each in with_one_odd_value(usual_change(), odd):
-            assert composed(each, subscription) == subscription.compose(each)
+        for each in with_one_odd_value(usual, odd):
+            read, is_plain = read_change(encode_change(each))
+            make = subscription.write if is_plain else subscription.compose
+            assert make(read) == subscription.compose(each)
 
 
 @pytest.mark.parametrize("named", ["rule", "bucket", "opaque"])
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
 def test_names_that_look_like_marks_do_no_harm(attributes: dict[str, str], named: str) -> None:
-    bucket = usual_change().bucket
+    """Not even if the values of the change from which a writer is made are the same text."""
+    replace, usual = msgspec.structs.replace, usual_change()
     for mark in MARKS:
         name = {"rule": "rule", "bucket": "bucket", "opaque": "opaque"} | {named: mark}
-        changed = msgspec.structs.replace(
-            usual_change(), bucket=msgspec.structs.replace(bucket, name=name["bucket"])
-        )
+        changed = replace(usual, bucket=replace(usual.bucket, name=name["bucket"]))
         mine = topic(**attributes, OpaqueData=name["opaque"])
         subscription = Subscription(rule(id=name["rule"]), mine, INSTALLATION)
-        assert composed(changed, subscription) == subscription.compose(changed)
+        for key in (mark, usual.key):
+            each = replace(changed, key=key)
+            assert composed(each, subscription) == subscription.compose(each)
 
 
-@pytest.mark.parametrize("operation", CREATIONS)
+@pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
-@pytest.mark.parametrize("key", ["videos/2026/one.mp4", "a b+c", "käse"])
-def test_the_usual_change_is_written_without_the_structs(
-    operation: Operation, dialect: str, attributes: dict[str, str], key: str
+def test_whatever_has_happened_is_written_without_the_structs(
+    operation: Operation, dialect: str, attributes: dict[str, str]
 ) -> None:
-    usual = msgspec.structs.replace(usual_change(), operation=operation, key=key)
     subscription = Subscription(rule(), topic(**attributes), Installation(DIALECTS[dialect]))
-    assert written_alone(usual, subscription) == subscription.compose(usual)
+    for key in ("videos/2026/one.mp4", "a b+c", "käse", "\u65e5\u672c/😀"):
+        usual = msgspec.structs.replace(usual_change(operation), key=key)
+        assert written_alone(usual, subscription) == subscription.compose(usual)
 
 
-def written_alone(changed: ObjectChange, subscription: Subscription) -> Message:
-    """What the writer makes of it, without help from the structs."""
-    rendering = subscription.rendering(changed.bucket)
-    write = subscription.writer(msgspec.structs.replace(rendering, compose=refused, write_other=refused))
-    return write(changed)
-
-
-@pytest.mark.parametrize("metadata", [{}, {"one": "1"}, {"two": "2", "one": "1", "three": "3"}], ids=len)
-@pytest.mark.parametrize(
-    ("versioning", "version"),
-    [
-        (Versioning.UNVERSIONED, None),
-        (Versioning.SUSPENDED, None),
-        (Versioning.SUSPENDED, "v1"),
-        (Versioning.ENABLED, "v1"),
-    ],
-)
+@pytest.mark.parametrize("operation", [Operation.PUT, Operation.DELETE, Operation.DELETE_MARKER_CREATED])
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
-def test_whatever_an_object_has_not_is_left_out_without_the_structs(
-    attributes: dict[str, str], versioning: Versioning, version: str | None, metadata: dict[str, str]
+def test_whatever_a_state_has_not_is_left_out_without_the_structs(
+    attributes: dict[str, str], operation: Operation
 ) -> None:
-    replace, usual = msgspec.structs.replace, usual_change()
+    """By writers that one subscription has made one after the other, some of them again."""
+    replace, usual = msgspec.structs.replace, usual_change(operation)
     subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
-    for content_type in (None, "", "text/plain"):
-        new = replace(usual.new, version_id=version, content_type=content_type, metadata=metadata)
-        changed = replace(usual, new=new, bucket=replace(usual.bucket, versioning=versioning))
-        assert written_alone(changed, subscription) == subscription.compose(changed)
+    entries = ({}, {"one": "1"}, {"two": "2", "one": "1", "three": "3"})
+    for side, metadata in product(("new", "old", "previous"), entries):
+        versions = ((Versioning.UNVERSIONED, None), (Versioning.SUSPENDED, None), (Versioning.ENABLED, "v1"))
+        for (versioning, version), content_type in product(versions, (None, "", "text/plain")):
+            shown = replace(
+                usual_state(), version_id=version, content_type=content_type, metadata=metadata, tags=metadata
+            )
+            changed = replace(usual, bucket=replace(usual.bucket, versioning=versioning), **{side: shown})
+            assert written_alone(changed, subscription) == subscription.compose(changed)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"format": "cos"}], ids=str)
+def test_a_writer_takes_as_many_entries_as_there_may_be_tags(attributes: dict[str, str]) -> None:
+    for number in (writer.ENTRIES_WRITTEN, writer.ENTRIES_WRITTEN + 1):
+        new = msgspec.structs.replace(usual_state(), metadata={f"name-{each}": "1" for each in range(number)})
+        changed = msgspec.structs.replace(usual_change(), new=new)
+        subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
+        unlearnt = subscription.write
+        assert composed(changed, subscription) == subscription.compose(changed)
+        assert (subscription.write != unlearnt) == (number == writer.ENTRIES_WRITTEN)
 
 
 @pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
@@ -270,7 +354,7 @@ def test_a_bucket_may_change_between_messages(attributes: dict[str, str]) -> Non
     ]
     for before, after in permutations(buckets, 2):
         subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
-        for bucket in (before, before, after, after):
+        for bucket in [before] * WORTH_A_WRITER + [after] * WORTH_A_WRITER + [before, after]:
             for new in (usual.new, replace(usual.new, version_id=None)):
                 changed = replace(usual, bucket=bucket, new=new)
                 assert subscription.write(changed) == subscription.compose(changed)
@@ -299,19 +383,89 @@ def written_all(changes: list[ObjectChange], subscription: Subscription) -> list
     return [subscription.write(each) for each in changes]
 
 
-def test_a_second_message_makes_the_writer_and_the_first_does_not() -> None:
+def test_a_writer_is_made_when_it_would_have_paid() -> None:
     subscription = Subscription(rule(), topic(), INSTALLATION)
     unlearnt = subscription.write
-    for operation in (Operation.DELETE, Operation.DELETE, Operation.PUT):
+    for operation in [Operation.DELETE, Operation.PUT] * (WORTH_A_WRITER - 1):
         subscription.write(change(operation=operation))
         assert subscription.write == unlearnt
-    subscription.write(change(operation=Operation.COPY))
+    subscription.write(change())
     assert subscription.write != unlearnt
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
+def test_kinds_in_turn_are_written_without_the_structs(dialect: str, attributes: dict[str, str]) -> None:
+    """Whichever writer is asked first; some kinds differ in the operation alone, some in a status."""
+    replace = msgspec.structs.replace
+    kinds = [usual_change(operation) for operation in Operation]
+    kinds += [
+        replace(each, **{side: replace(getattr(each, side), status=Status.DELETE_MARKER_VERSIONED)})
+        for each in kinds
+        for side in ("old", "previous")
+        if each.operation in REMOVALS and getattr(each, side) is not None
+    ]
+    subscription = Subscription(rule(), topic(**attributes), Installation(DIALECTS[dialect]))
+    for each in kinds:
+        assert written_alone(each, subscription) == subscription.compose(each)
+    for each in kinds:
+        assert without_structs(each, subscription) == subscription.compose(each)
+
+
+def test_changes_that_differ_in_what_no_message_tells_have_one_writer() -> None:
+    """The S3 message of the aws dialect tells neither type nor metadata nor tags, nor what was before."""
+    subscription = Subscription(rule(), topic(), Installation(DIALECTS["aws"]))
+    learn(usual_change(), subscription)
+    learnt, replace = subscription.write, msgspec.structs.replace
+    for content_type, entries, old in product(
+        (None, "a/b"), ({}, {"a": "1", "b": "2"}), (None, usual_state())
+    ):
+        new = replace(usual_state(), content_type=content_type, metadata=entries, tags=entries)
+        changed = replace(usual_change(), new=new, old=old)
+        assert written_alone(changed, subscription) == subscription.compose(changed)
+    assert subscription.write == learnt
+
+
+def test_more_shapes_than_a_subscription_has_writers_for() -> None:
+    replace, subscription = msgspec.structs.replace, Subscription(rule(), topic(), INSTALLATION)
+    changes = [
+        replace(usual_change(), bucket=replace(usual_change().bucket, id=f"bucket-{number}"))
+        for number in range(600)
+    ]
+    for each in [*changes, *(each for each in changes[:40] for _ in range(WORTH_A_WRITER)), *changes]:
+        assert subscription.write(each) == subscription.compose(each)
+    with pytest.raises(AssertionError, match="the structs were asked"):
+        without_structs(changes[0], subscription)
+    assert written_alone(changes[0], subscription) == subscription.compose(changes[0])
+
+
+def test_rules_whose_messages_tell_the_same_share_a_source_without_their_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sources, compiled = [], writer._compiled
+
+    def noted(source: str) -> Any:
+        sources.append(source)
+        return compiled(source)
+
+    monkeypatch.setattr(writer, "_compiled", noted)
+    replace, usual = msgspec.structs.replace, usual_change()
+    for name in ("first", "{second}", "'third"):
+        bucket = replace(usual.bucket, id=f"id {name}", name=f"bucket {name}", owner_id=f"owner {name}")
+        mine = topic(cloudevents="true", OpaqueData=f"opaque {name}")
+        subscription = Subscription(rule(id=f"rule {name}"), mine, INSTALLATION)
+        changed = replace(usual, bucket=bucket)
+        assert written_alone(changed, subscription) == subscription.compose(changed)
+    assert len(sources) == 3
+    assert len(set(sources)) == 1
+    assert not any(
+        text in sources[0] for text in ("first", "opaque ", "owner", "color", "video", "192.0.2.7")
+    )
 
 
 def test_a_text_without_utf_8_is_refused_in_both_ways() -> None:
     subscription = Subscription(rule(), topic(), INSTALLATION)
-    composed(usual_change(), subscription)
+    learn(usual_change(), subscription)
     broken = msgspec.structs.replace(usual_change(), key="\ud800")
     for write in (subscription.write, subscription.compose):
         with pytest.raises(UnicodeEncodeError):

@@ -20,7 +20,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bucketwire.event.change import ObjectChange, ObjectState, Versioning
 from bucketwire.event.formats.s3 import Size
-from bucketwire.event.formats.stamp import Stamp, Time
+from bucketwire.event.formats.stamp import Stamp, Time, with_hyphens
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import METADATA_PREFIX
@@ -137,8 +137,3 @@ def _headers(metadata: dict[str, str]) -> list[Header] | UnsetType:
 def _hyphenated(name: str) -> str:
     """The UUID in the form that IBM shows; a name of another form stays as it is."""
     return with_hyphens(name) if _BARE_UUID.fullmatch(name) else name
-
-
-def with_hyphens(digits: str) -> str:
-    """32 digits, as a UUID."""
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

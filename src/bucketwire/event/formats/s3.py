@@ -14,7 +14,7 @@ from bucketwire.event.change import ObjectChange, ObjectState
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.expiry import expiry_name
 from bucketwire.event.formats.stamp import EventId, Sequencer, Stamp, Time
-from bucketwire.event.name import Operation
+from bucketwire.event.name import REMOVALS, Operation
 from bucketwire.event.rule import METADATA_PREFIX, Rule
 from bucketwire.event.topic import Topic
 
@@ -100,14 +100,6 @@ class S3Message(msgspec.Struct, frozen=True, gc=False):
     records: Annotated[list[Record], Meta(min_length=1, max_length=1)] = field(name="Records")
 
 
-_REMOVED = frozenset(
-    {
-        Operation.DELETE,
-        Operation.DELETE_MARKER_CREATED,
-        Operation.EXPIRATION_DELETE,
-        Operation.EXPIRATION_DELETE_MARKER_CREATED,
-    }
-)
 _DESCRIBING = frozenset({Operation.TAGGING_PUT, Operation.TAGGING_DELETE, Operation.ACL_PUT})
 """Changes of what describes an object, not of its bytes."""
 _LATER = _DESCRIBING | {Operation.EXPIRATION_DELETE, Operation.EXPIRATION_DELETE_MARKER_CREATED}
@@ -146,7 +138,7 @@ def s3_record(change: ObjectChange, stamp: Stamp, rule: Rule, topic: Topic, dial
 
 
 def _event_name(change: ObjectChange, dialect: Dialect) -> str:
-    if dialect.expiry_named_by_kind and change.operation in _REMOVED:
+    if dialect.expiry_named_by_kind and change.operation in REMOVALS:
         return expiry_name(change) or _NAMES[change.operation]
     return _NAMES[change.operation]
 
@@ -170,7 +162,7 @@ def _bucket(change: ObjectChange, dialect: Dialect) -> Bucket:
 def _object(change: ObjectChange, sequencer: str, topic: Topic, dialect: Dialect) -> Object:
     key = url_encoded(change.key) if dialect.url_encoded_key else change.key
     state = change.new
-    if state is None or change.operation in _REMOVED:
+    if state is None or change.operation in REMOVALS:
         return _removed(key, change, sequencer, topic, dialect)
     if dialect.tagging_tells_etag_alone and change.operation in _DESCRIBING:
         return Object(key, e_tag=state.etag)

@@ -20,7 +20,6 @@ EventId = Annotated[
     str, Meta(pattern="^[0-9a-f]{32}$", description="One change for one rule; the same on every retry")
 ]
 _SECOND = 1_000_000_000
-_LOW_BITS = 48
 MICROSECONDS = 6
 """Digits behind the second."""
 THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))
@@ -51,6 +50,11 @@ def rule_half(bucket_id: str, rule_id: str) -> str:
     return blake2b(f"{bucket_id}\0{rule_id}".encode(), digest_size=8).hexdigest()
 
 
+def with_hyphens(digits: str) -> str:
+    """32 digits, as a UUID."""
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
 def event_time(nanoseconds: int, digits: int) -> str:
     """With 3 or 6 digits behind the second: cut and not rounded, so that no event lies in the future."""
     seconds, rest = divmod(nanoseconds, _SECOND)
@@ -63,19 +67,13 @@ def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
 
 
-latest: list[tuple[int, int, str, int, str]] = [(0, 0, "", 0, "")]
-"""For writers: the second of the change before, which most often is this one's, too.
-
-When it began, its length, and how it is written; when the first four digits of event ids last turned, as they
-do every 78 hours, and those digits.
-"""
+latest: list[tuple[int, str]] = [(-2 * _SECOND, "")]
+"""For writers: the second of the change before, mostly this one's too: when it began, how it is written."""
 
 
-def turned(nanoseconds: int) -> tuple[int, str, int, str]:
-    """Makes the second of that moment the latest: the nanoseconds in it, and the last three of its values."""
+def turned(nanoseconds: int) -> tuple[int, str]:
+    """Makes the second of that moment the latest: the nanoseconds in it, and how it is written."""
     seconds, rest = divmod(nanoseconds, _SECOND)
-    start, high = nanoseconds - rest, nanoseconds >> _LOW_BITS
-    turns_within = start >> _LOW_BITS != (start + _SECOND - 1) >> _LOW_BITS
-    second, base, digits = _second(seconds), high << _LOW_BITS, f"{high:04x}"
-    latest[0] = (start, 0 if turns_within else _SECOND, second, base, digits)
-    return rest, second, base, digits
+    second = _second(seconds)
+    latest[0] = (nanoseconds - rest, second)
+    return rest, second

@@ -1,0 +1,215 @@
+"""Writes messages about plain changes straight, in any format: piece, value, piece.
+
+For each shape of changes a function is made, from a sample of their messages (`twin`). It looks like this:
+
+    def write(change):
+        origin = change.origin
+        ...
+        if bucket.id != bucket_id or change.operation is not operation or ... or not new.version_id:
+            return other(change)
+        ...
+        body = f"{_0}{second}{milliseconds}Z{_1}{origin.source_ip}{_2}{shown}{_3}{new.etag}{_4}".encode()
+        ...
+        return Message(topic_arn, event_id, key, body, content_type, at_ns, None, cloudevent)
+
+The source has the names of values and of pieces in it, and none of their text: nothing that a customer has
+written is ever compiled. So it is the same for all rules whose messages tell the same, and compiled once.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from bucketwire.event.change import ObjectChange
+from bucketwire.event.formats.s3 import url_encoded
+from bucketwire.event.formats.stamp import MICROSECONDS, THREE_DIGITS, latest, turned, with_hyphens
+from bucketwire.event.formats.twin import (
+    OPTIONAL,
+    SIDES,
+    Compose,
+    Entries,
+    Layout,
+    Sample,
+    presence,
+    sample_of,
+    told_at_most,
+    told_sides,
+)
+from bucketwire.event.message import Message
+
+Writer = Callable[[ObjectChange], Message]
+ENTRIES_WRITTEN = 10
+"""Metadata or tags of an object: as many as it may have tags. The source grows with them."""
+_SOURCES_KEPT = 1024
+_SOURCE = """
+def writer(other, change, rule_half, message, pieces):
+    operation, bucket = change.operation, change.bucket
+    bucket_id, versioning = bucket.id, bucket.versioning
+    {statuses}
+    topic_arn, content_type, cloudevent = message.topic_arn, message.content_type, message.cloudevent
+    half_of_uuid = with_hyphens(16 * "0" + rule_half)[18:]
+    [{pieces}] = pieces
+
+    def write(change):
+        bucket = change.bucket
+        origin = change.origin
+        key = change.key
+        at_ns = change.committed_at_ns
+        {sides}
+        if {misfits}:
+            return other(change)
+        start, second = latest[0]
+        rest = at_ns - start
+        if not 0 <= rest < 1_000_000_000:
+            rest, second = turned(at_ns)
+        octets = at_ns.to_bytes(8)
+        moment = octets.hex()
+        event_id = moment + rule_half
+        {preparations}
+        body = {body}.encode()
+        {amendment}
+        return Message(topic_arn, event_id, key, body, content_type, at_ns, {partition_key}, {cloudevent})
+
+    return write
+"""
+_MILLISECONDS = "milliseconds = THREE_DIGITS[rest // 1_000_000]"
+_MICROSECONDS = "microseconds = THREE_DIGITS[rest // 1000 % 1000]"
+_FORMATTED = {
+    "sequencer": "{moment.upper()}",
+    "uuid": "{octets.hex('-', 2).replace('-', '', 1)}{half_of_uuid}",
+}
+# One odd letter, and Python takes five times as long to encode the text around it. NUL is in no plain change.
+_STAND_IN = r"shown = key if key.isascii() else '\0'"
+_TAKE_ITS_PLACE = r"if shown is not key: body = body.replace(b'\0', key.encode())"
+
+
+class Rendering(NamedTuple):
+    """How the structs write the messages of one rule."""
+
+    compose: Compose
+    digits: int
+    """Behind the second."""
+    is_event: bool
+    """Whether the key is an attribute of a CloudEvent, where some characters may not be."""
+
+
+def make_writer(change: ObjectChange, rendering: Rendering, rule_half: str, other: Writer) -> Writer | None:
+    """Writes about changes of the shape of this one, and leaves the rest to `other`. None if it cannot."""
+    sample, told = sample_of(change, rendering.compose), told_at_most(change, rendering.compose)
+    untold = tuple(f"{side}." for side in SIDES if side not in told_sides(change))
+    if sample is None or any(value.startswith(untold) for value in told):
+        return None
+    texts = _Texts(change, rendering)
+    bodies = texts.of(sample)
+    if texts.entries_at_most > ENTRIES_WRITTEN:
+        return None
+    sides = told_sides(change)
+    present = [side for side in sides if getattr(change, side) is not None]
+    source = _SOURCE.format(
+        sides="; ".join(f"{side} = change.{side}" for side in sides),
+        statuses="; ".join(f"{side}_status = change.{side}.status" for side in present) or "pass",
+        misfits=" or ".join(_misfits(change, told, rendering)),
+        preparations="; ".join(texts.preparations),
+        pieces=", ".join(f"_{number}" for number in range(len(texts.pieces))),
+        **bodies,
+    )
+    return _compiled(source)(other, change, rule_half, sample.message, texts.pieces)
+
+
+def _misfits(change: ObjectChange, told: set[str], rendering: Rendering) -> Iterator[str]:
+    """Signs that a change is of another shape, as far as messages tell of it."""
+    yield "change.operation is not operation"
+    for side in told_sides(change):
+        present = presence(getattr(change, side))
+        if present is None:
+            yield f"{side} is not None"
+            continue
+        yield from (f"{side} is None", f"{side}.status is not {side}_status")
+        for field in OPTIONAL:
+            if f"{side}.{field}" in told:
+                yield _misfit(f"{side}.{field}", getattr(present, field))
+    yield from ("bucket.versioning is not versioning", "bucket.id != bucket_id")
+    if rendering.is_event:
+        yield "not key.isprintable()"
+
+
+def _misfit(value: str, there: object) -> str:
+    match there:
+        case None:
+            return f"{value} is not None"
+        case "":
+            return f"{value} != ''"
+        case 0:
+            return value
+        case str():
+            return f"not {value}"
+        case number:
+            return f"len({value}) != {number}"
+
+
+class _Texts:
+    """The source of the texts of a message, the pieces that it names, and what is to be done before."""
+
+    def __init__(self, change: ObjectChange, rendering: Rendering) -> None:
+        self._change = change
+        self.pieces: list[str] = []
+        self.preparations = [_MILLISECONDS]
+        self.entries_at_most = 0
+        self._time = "{second}{milliseconds}Z"
+        if rendering.digits == MICROSECONDS:
+            self.preparations.append(_MICROSECONDS)
+            self._time = "{second}{milliseconds}{microseconds}Z"
+
+    def of(self, sample: Sample) -> dict[str, str]:
+        """All of them, by their names."""
+        message, body, amendment = sample.message, self._text(sample.body), "pass"
+        if "{key}" in body:
+            self.preparations.append(_STAND_IN)
+            body, amendment = body.replace("{key}", "{shown}"), _TAKE_ITS_PLACE
+        placed_by = f"{self._text(sample.partition_key)}.encode()"
+        beside = ", ".join(
+            f"{self._piece(name)}: {self._text(layout)}"
+            for name, layout in zip(message.cloudevent, sample.cloudevent, strict=True)
+        )
+        return {
+            "body": body,
+            "amendment": amendment,
+            "partition_key": "None" if message.partition_key is None else placed_by,
+            "cloudevent": f"{{{beside}}}" if beside else "cloudevent",
+        }
+
+    def _text(self, layout: Layout) -> str:
+        parts = []
+        for piece, value in zip_longest(layout.pieces, layout.values):
+            if piece:
+                parts.append(f"{{{self._piece(piece)}}}")
+            if isinstance(value, Entries):
+                parts.append(self._entries(value))
+            elif value is not None:
+                parts.append(self._time if value == "time" else _FORMATTED.get(value, f"{{{value}}}"))
+        return f'f"{"".join(parts)}"'
+
+    def _entries(self, entries: Entries) -> str:
+        """In an order that is the same on every backend."""
+        side, field = entries.value.split(".")
+        number = len(getattr(getattr(self._change, side), field))
+        self.entries_at_most = max(self.entries_at_most, number)
+        names = [f"{side}_{field}_{place}" for place in range(number)]
+        ordered = entries.value if number == 1 else f"sorted({entries.value})"
+        self.preparations.append(f"{', '.join(names)}, = {ordered}")
+        middle, between = self._piece(entries.middle), self._piece(entries.between)
+        return f"{{{between}}}".join(f"{{{name}}}{{{middle}}}{{{entries.value}[{name}]}}" for name in names)
+
+    def _piece(self, text: str) -> str:
+        self.pieces.append(text)
+        return f"_{len(self.pieces) - 1}"
+
+
+@lru_cache(maxsize=_SOURCES_KEPT)
+def _compiled(source: str) -> Callable[..., Writer]:
+    names: dict[str, Any] = {each.__name__: each for each in (Message, turned, url_encoded, with_hyphens)}
+    names |= {"latest": latest, "THREE_DIGITS": THREE_DIGITS}
+    exec(source, names)  # noqa: S102 - all of it was written here: no text of a message is in it
+    made: Callable[..., Writer] = names["writer"]
+    return made
