@@ -9,9 +9,11 @@ The structs of the formats compose a message about any change. Messages about ch
 their values alone: where there are many of them, a subscription makes a writer, which puts the values into
 the text around them. It escapes nothing: only a change that `read_change` calls plain may be written.
 
-    write -> newest writer -> ... -> oldest writer -> _write, which composes and counts
+    write -> writer -> writer -> ... -> _write: looks for another writer, or composes, and counts
               each takes changes of its own shape
 """
+
+from threading import Lock
 
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.formats.cloudevents import binary_attributes, render_cloudevent
@@ -26,9 +28,11 @@ from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic
 
 _JSON = "application/json"
-WORTH_A_WRITER = 8
-"""Messages of one shape. A writer costs what it saves with thirty: where there were eight, more will come."""
-_WRITERS_CHAINED = 16
+WORTH_A_WRITER = 32
+"""Messages of one shape: by then composing has cost about as much as making a writer does."""
+_WRITERS_CHAINED = 4
+"""A writer that does not take a change asks the next: sooner than looking for one, if they are few."""
+_WRITERS_AT_MOST = 16
 _SHAPES_COUNTED = 256
 
 
@@ -38,6 +42,8 @@ class Subscription:
     __slots__ = (
         "_format",
         "_installation",
+        "_learning",
+        "_made",
         "_met",
         "_ordered",
         "_rendering",
@@ -53,14 +59,16 @@ class Subscription:
         self._format, self._ordered = topic.format, topic.ordered
         self._installation = installation
         self._met: dict[Shape, int] = {}
-        self._writers = 0
+        self._made = 0
+        self._writers: dict[Shape, Writer] = {}
+        self._learning = Lock()
         self._rendering = Rendering(
             self._rendered,
             TIME_DIGITS if topic.format == "cos" else installation.dialect.time_digits,
-            is_event=topic.format == "cloudevents" or topic.is_set("cloudevents"),
+            key_is_attribute=topic.format == "cloudevents" or topic.is_set("cloudevents"),
         )
         self.write: Writer = self._write
-        """The message about a plain change: by the newest writer, from which the way goes to the others."""
+        """The message about a plain change: by the newest writer in the chain, if it is of its shape."""
 
     def compose(self, change: ObjectChange) -> Message:
         """The message about any change, from the structs."""
@@ -68,22 +76,37 @@ class Subscription:
         return self._rendered(change, stamp(change.committed_at_ns, self._rendering.digits, half))
 
     def _write(self, change: ObjectChange) -> Message:
-        """Of a change that no writer takes for its own. One is made when it would have paid already."""
-        if len(self._met) > _SHAPES_COUNTED:
-            self._met.clear()
+        """Of a change that no writer in the chain takes for its own."""
+        if self._rendering.key_is_attribute and not change.key.isprintable():
+            return self.compose(change)
         shape = shape_of(change)
-        times = self._met[shape] = self._met.get(shape, 0) + 1
-        if times == WORTH_A_WRITER:
-            self._learn(change)
+        writer = self._writers.get(shape)
+        if writer is not None:
+            return writer(change)
+        if self._made < _WRITERS_AT_MOST:
+            self._count(shape, change)
         return self.compose(change)
 
-    def _learn(self, change: ObjectChange) -> None:
-        """What the new writer does not take is left to the one that was made before it, and so on."""
-        if self._writers >= _WRITERS_CHAINED:
-            self.write, self._writers, self._met = self._write, 0, {}
-        writer = make_writer(change, self._rendering, rule_half(change.bucket.id, self.rule.id), self.write)
-        if writer is not None:
-            self.write, self._writers = writer, self._writers + 1
+    def _count(self, shape: Shape, change: ObjectChange) -> None:
+        """A writer is made when it would have paid, had it been there from the first one on."""
+        with self._learning:
+            if len(self._met) > _SHAPES_COUNTED:
+                self._met.clear()
+            times = self._met[shape] = self._met.get(shape, 0) + 1
+            if times == WORTH_A_WRITER:
+                self._learn(shape, change)
+
+    def _learn(self, shape: Shape, change: ObjectChange) -> None:
+        is_chained = self._made < _WRITERS_CHAINED
+        half = rule_half(change.bucket.id, self.rule.id)
+        writer = make_writer(change, self._rendering, half, self.write if is_chained else self.compose)
+        if writer is None or writer(change) != self.compose(change):
+            return
+        self._made += 1
+        if is_chained:
+            self.write = writer
+        else:
+            self._writers[shape] = writer
 
     def _rendered(self, change: ObjectChange, stamped: Stamp) -> Message:
         topic, content_type, placed_by = self.topic, _JSON, None

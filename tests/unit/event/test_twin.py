@@ -66,7 +66,7 @@ def test_what_is_told_of_a_state_that_no_writer_looks_at_is_left_to_the_structs(
         rendering = Rendering(
             telling(lambda changed, _: changed.old.etag if changed.old else ""),
             3,
-            is_event=False,
+            key_is_attribute=False,
         )
         return (
             make_writer(described(operation), rendering, "0" * 16, lambda _: Message("", "", "", b""))

@@ -280,11 +280,10 @@ def test_whatever_has_happened_is_written_without_the_structs(
 def test_whatever_a_state_has_not_is_left_out_without_the_structs(
     attributes: dict[str, str], operation: Operation
 ) -> None:
-    """By writers that one subscription has made one after the other, some of them again."""
     replace, usual = msgspec.structs.replace, usual_change(operation)
-    subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
     entries = ({}, {"one": "1"}, {"two": "2", "one": "1", "three": "3"})
     for side, metadata in product(("new", "old", "previous"), entries):
+        subscription = Subscription(rule(), topic(**attributes), INSTALLATION)
         versions = ((Versioning.UNVERSIONED, None), (Versioning.SUSPENDED, None), (Versioning.ENABLED, "v1"))
         for (versioning, version), content_type in product(versions, (None, "", "text/plain")):
             shown = replace(
@@ -427,6 +426,7 @@ def test_changes_that_differ_in_what_no_message_tells_have_one_writer() -> None:
 
 
 def test_more_shapes_than_a_subscription_has_writers_for() -> None:
+    """The first ones are kept, and the others composed: nothing is made over and over again."""
     replace, subscription = msgspec.structs.replace, Subscription(rule(), topic(), INSTALLATION)
     changes = [
         replace(usual_change(), bucket=replace(usual_change().bucket, id=f"bucket-{number}"))
@@ -434,9 +434,20 @@ def test_more_shapes_than_a_subscription_has_writers_for() -> None:
     ]
     for each in [*changes, *(each for each in changes[:40] for _ in range(WORTH_A_WRITER)), *changes]:
         assert subscription.write(each) == subscription.compose(each)
+    for each in changes[:16]:
+        assert without_structs(each, subscription) == subscription.compose(each)
+    learn(changes[16], subscription)
     with pytest.raises(AssertionError, match="the structs were asked"):
-        without_structs(changes[0], subscription)
-    assert written_alone(changes[0], subscription) == subscription.compose(changes[0])
+        without_structs(changes[16], subscription)
+
+
+def test_a_writer_that_writes_otherwise_than_the_structs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(change: ObjectChange, *_: object) -> Any:
+        return lambda _: Message("arn", "id", change.key, b"otherwise")
+
+    monkeypatch.setattr("bucketwire.event.compose.make_writer", wrong)
+    subscription = Subscription(rule(), topic(), INSTALLATION)
+    assert composed(usual_change(), subscription) == subscription.compose(usual_change())
 
 
 def test_rules_whose_messages_tell_the_same_share_a_source_without_their_text(

@@ -7,8 +7,8 @@ around them, which every message about a change of that shape has:
     {"eventTime":"<time>","eventName":"ObjectRemoved:Delete", ... "key":"<key>" ...
     ------------->      <-------------------------------------------->     <---   the pieces
 
-Nothing here knows a format, nor what it tells when. There are two twins, with marks of their own: that a name
-of the customer's looks like a mark, or that the text depends on a value, shows where they differ.
+Nothing here knows what a format tells when. There are two twins, with marks of their own: that a name of the
+customer's looks like a mark shows where they differ.
 """
 
 import re
@@ -109,7 +109,7 @@ def sample_of(change: ObjectChange, compose: Compose) -> Sample | None:
     return first if first[1:] == second[1:] else None
 
 
-def told_at_most(change: ObjectChange, compose: Compose) -> set[str]:
+def told_if_filled(change: ObjectChange, compose: Compose) -> set[str]:
     """The values that a message has if the states have all that they may be without."""
     filled = {side: _filled(state) for side in SIDES if (state := getattr(change, side)) is not None}
     return _sample(msgspec.structs.replace(change, **filled), compose, _BEGINNINGS[0]).told()
@@ -181,15 +181,19 @@ def _layout(text: str, beginning: str) -> Layout:
 
 @cache
 def _marks(beginning: str) -> re.Pattern[str]:
-    """The event id as a UUID; two entries of a name and a text; the key in one of its forms; or another."""
+    """The event id as a UUID; two entries of a name and a text; the key in one of its forms; or another.
+
+    Each search behind a mark ends with the next digit: a text full of what looks like marks costs no more.
+    """
     digits, rest, uuid = beginning[:8], beginning[8:], with_hyphens(_mark(beginning, "event_id"))
-    known = "|".join(f"{number:02d}" for number in range(len(_VALUES)))
+    known = "|".join(f"{number:02d}" for number in range(1, len(_VALUES)))
     return re.compile(
         rf"{digits}(?:"
         rf"(?P<uuid>{uuid[8:]})"
         rf"|{rest}(?P<entries>{known})0(?P<middle>\D+){beginning}(?P=entries)1"
-        rf"(?P<between>.+?){beginning}(?P=entries)2(?P=middle){beginning}(?P=entries)3"
-        rf"|{rest}(?P<value>{known})0(?P<key>[ +]?))"
+        rf"(?P<between>\D+){beginning}(?P=entries)2(?P=middle){beginning}(?P=entries)3"
+        rf"|{rest}000(?P<key>[ +])"
+        rf"|{rest}(?P<value>{known})0)"
     )
 
 
@@ -198,4 +202,4 @@ def _value(found: re.Match[str]) -> str | Entries:
         return "uuid"
     if found["entries"]:
         return Entries(_VALUES[int(found["entries"])], found["middle"], found["between"])
-    return _KEYS.get(found["key"]) or _VALUES[int(found["value"])]
+    return _KEYS[found["key"]] if found["key"] else _VALUES[int(found["value"])]

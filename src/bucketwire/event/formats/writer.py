@@ -19,6 +19,7 @@ written is ever compiled. So it is the same for all rules whose messages tell th
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import zip_longest
+from sys import intern
 from typing import Any, NamedTuple
 
 from bucketwire.event.change import ObjectChange
@@ -33,7 +34,7 @@ from bucketwire.event.formats.twin import (
     Sample,
     presence,
     sample_of,
-    told_at_most,
+    told_if_filled,
     told_sides,
 )
 from bucketwire.event.message import Message
@@ -90,13 +91,13 @@ class Rendering(NamedTuple):
     compose: Compose
     digits: int
     """Behind the second."""
-    is_event: bool
-    """Whether the key is an attribute of a CloudEvent, where some characters may not be."""
+    key_is_attribute: bool
+    """Of a CloudEvent: some characters may not be there, and only the structs leave such a key out."""
 
 
 def make_writer(change: ObjectChange, rendering: Rendering, rule_half: str, other: Writer) -> Writer | None:
     """Writes about changes of the shape of this one, and leaves the rest to `other`. None if it cannot."""
-    sample, told = sample_of(change, rendering.compose), told_at_most(change, rendering.compose)
+    sample, told = sample_of(change, rendering.compose), told_if_filled(change, rendering.compose)
     untold = tuple(f"{side}." for side in SIDES if side not in told_sides(change))
     if sample is None or any(value.startswith(untold) for value in told):
         return None
@@ -130,7 +131,7 @@ def _misfits(change: ObjectChange, told: set[str], rendering: Rendering) -> Iter
             if f"{side}.{field}" in told:
                 yield _misfit(f"{side}.{field}", getattr(present, field))
     yield from ("bucket.versioning is not versioning", "bucket.id != bucket_id")
-    if rendering.is_event:
+    if rendering.key_is_attribute:
         yield "not key.isprintable()"
 
 
@@ -202,7 +203,7 @@ class _Texts:
         return f"{{{between}}}".join(f"{{{name}}}{{{middle}}}{{{entries.value}[{name}]}}" for name in names)
 
     def _piece(self, text: str) -> str:
-        self.pieces.append(text)
+        self.pieces.append(intern(text))
         return f"_{len(self.pieces) - 1}"
 
 
