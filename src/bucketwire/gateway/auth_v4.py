@@ -36,6 +36,7 @@ _S3 = "s3"
 _MAX_EXPIRES_SECONDS = 7 * 24 * 3600
 _TIME_FORMAT = "%Y%m%dT%H%M%SZ"
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII)
+_BLANKS = re.compile("[ \t]+")
 _HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 _EMPTY_SHA256 = sha256().hexdigest()
 _QUERY_PARTS = (
@@ -116,6 +117,13 @@ class _SignedHeaders(dict[str, str]):
         return [self[name]]
 
 
+class _FoldingBlanks(S3SigV4Auth):  # type: ignore[misc] - botocore has no types
+    """Folds blanks in headers alone: botocore folds spaces of other scripts too, most clients do not."""
+
+    def _header_value(self, value: str) -> str:
+        return _BLANKS.sub(" ", value.strip(" \t"))
+
+
 def authenticate(
     request: Request, claim: Claim, keys: KeyRing, now: datetime, body: bytes | None = None
 ) -> Caller:
@@ -125,7 +133,11 @@ def authenticate(
     _check_signed_headers(claim, request.headers)
     payload = claim.payload if claim.payload is not None else sha256(body or b"").hexdigest()
     signer = _signer(credentials, claim.scope)
-    signed = (_signature(request, headers, claim, payload, signer) for headers in _readings(request))
+    signed = (
+        _signature(request, headers, claim, payload, each)
+        for each in (signer, _FoldingBlanks(credentials, claim.scope.service, claim.scope.region))
+        for headers in _readings(request)
+    )
     if not any(same(each, claim.signature) for each in signed):
         raise does_not_match(credentials.access_key)
     return Caller(credentials, payload, ChainSigner(claim, signer))

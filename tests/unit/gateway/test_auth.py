@@ -139,7 +139,9 @@ def signed_over(metadata: bytes, sent: bytes) -> Request:
     )
 
 
-@pytest.mark.parametrize("metadata", [b"plain", b"\xc3\xa4", b"\xe4 \xff", b"\xe4\xc3\xa4"])
+@pytest.mark.parametrize(
+    "metadata", [b"plain", b"\xc3\xa4", b"\xe4 \xff", b"\xe4\xc3\xa4", "a\u3000b\xa0c".encode()]
+)
 def test_a_signature_may_be_over_the_bytes_that_were_sent(metadata: bytes) -> None:
     assert check(signed_over(metadata, sent=metadata)).credentials == ROOT
 
