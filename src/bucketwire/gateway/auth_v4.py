@@ -117,7 +117,7 @@ class _SignedHeaders(dict[str, str]):
         return [self[name]]
 
 
-class _FoldingBlanks(S3SigV4Auth):  # type: ignore[misc] - botocore has no types
+class _FoldingBlanks(S3SigV4Auth):  # type: ignore[misc]
     """Folds blanks in headers alone: botocore folds spaces of other scripts too, most clients do not."""
 
     def _header_value(self, value: str) -> str:
