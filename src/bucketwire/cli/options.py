@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
+from uuid import UUID
 
 import click
 
@@ -29,6 +30,13 @@ def _checked_region(_context: click.Context, _parameter: click.Parameter, value:
     if re.fullmatch("[a-z0-9-]{1,64}", value) is None:
         raise click.BadParameter("lower-case letters, digits and hyphens only")
     return value
+
+
+def _checked_uuid(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    try:
+        return value and str(UUID(value))
+    except ValueError:
+        raise click.BadParameter("32 hexadecimal digits, with or without hyphens") from None
 
 
 host_option = option("--host", "Address to listen on.", default="127.0.0.1")
@@ -58,8 +66,9 @@ tls_certificate_option = option(
 )
 system_uuid_option = option(
     "--system-uuid",
-    "Names this installation in messages of the COS format.  [default: the metabase's own]",
+    "UUID of this installation in messages of the COS format.  [default: the metabase's own]",
     default=None,
+    callback=_checked_uuid,
 )
 system_name_option = option(
     "--system-name",
