@@ -10,15 +10,15 @@ from bucketwire.cli.options import system_uuid_option
 @click.command()
 @system_uuid_option
 def shown(system_uuid: str | None) -> None:
-    click.echo(system_uuid)
+    click.echo(repr(system_uuid))
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
         ([], "None"),
-        (["--system-uuid", "48DEF817F0A34949ABE29193BE91DE22"], "48def817-f0a3-4949-abe2-9193be91de22"),
-        (["--system-uuid", "48def817-f0a3-4949-abe2-9193be91de22"], "48def817-f0a3-4949-abe2-9193be91de22"),
+        (["--system-uuid", "48DEF817F0A34949ABE29193BE91DE22"], "'48def817-f0a3-4949-abe2-9193be91de22'"),
+        (["--system-uuid", "48def817-f0a3-4949-abe2-9193be91de22"], "'48def817-f0a3-4949-abe2-9193be91de22'"),
     ],
 )
 def test_a_uuid_is_told_with_hyphens_in_lower_case(given: list[str], told: str) -> None:
