@@ -1,6 +1,7 @@
 """What a consumer can be given, for machines: JSON Schemas, and an AsyncAPI document that joins them.
 
-The schemas come from the structs that write the messages, so they cannot say anything else than the bytes do.
+The schemas come from the structs that write the messages; what fields have to do with each other stands here.
+Fields may be added one day: the schemas allow others, and the tests refuse them.
 """
 
 import copy
@@ -58,12 +59,11 @@ HEADERS = {
     },
     "required": ["bucketwire-event-id"],
 }
-COS_KEY = {
-    "anyOf": [
-        {"$ref": COMPONENTS + "CosKey"},
-        {"type": "string", "description": "The raw key, for topics with `ordering=key`"},
-    ]
+ORDERING_KEY = {
+    "type": "string",
+    "description": "The raw key, for topics with `ordering=key`; none otherwise",
 }
+COS_KEY = {"anyOf": [{"$ref": COMPONENTS + "CosKey"}, ORDERING_KEY]}
 TEST_EVENT = {
     "title": "TestEvent",
     "description": "It has no records; an empty list of them where the topic says `test-event-records=true`.",
@@ -75,6 +75,44 @@ TEST_EVENT = {
     },
     "required": ["Service", "Event", "Time", "Bucket"],
 }
+
+
+def _where(field: str, value: str, **then: Any) -> dict[str, Any]:
+    """What holds of a message in which the field has the value."""
+    return {"if": {"properties": {field: {"const": value}}}, "then": then}
+
+
+def _without(*fields: str) -> dict[str, Any]:
+    return {"not": {"anyOf": [{"required": [field]} for field in fields]}}
+
+
+_MARKER = "Object:CreateDeleteMarker"
+CONDITIONS = {
+    "Record": [
+        _where("eventSource", "aws:s3", properties={"eventVersion": {"enum": ["2.1", "2.3"]}}),
+        _where("eventSource", "ceph:s3", properties={"eventVersion": {"const": "2.2"}}, required=["eventId"]),
+        _where("eventSource", "storj:s3", properties={"eventVersion": {"const": "2.1"}}),
+    ],
+    "CosMessage": [
+        _where("event_type", "Object:Write", required=["object_etag"]),
+        _where("event_type", "Object:Delete", **_without("object_etag")),
+        _where(
+            "event_type",
+            _MARKER,
+            properties={"object_length": {"const": 0}},
+            required=["object_version"],
+            **_without("object_etag", "content_type", "meta_headers"),
+        ),
+        _where(
+            "event_type",
+            f"{_MARKER}:NullVersionDeleted",
+            properties={"object_version": {"const": "null"}},
+            required=["object_version"],
+            **_without("object_etag"),
+        ),
+    ],
+}
+"""By the name of the struct."""
 
 
 def schemas() -> dict[str, Any]:
@@ -118,7 +156,16 @@ def files() -> dict[str, str]:
 
 
 def _schema(payload: type) -> dict[str, Any]:
-    return {"$schema": DRAFT, **msgspec.json.schema(payload)}
+    schema = msgspec.json.schema(payload)
+    return {"$schema": DRAFT, **schema, "$defs": _conditional(schema["$defs"])}
+
+
+def _conditional(found: dict[str, Any]) -> dict[str, Any]:
+    """The schemas of structs, with the conditions that they have."""
+    return {
+        name: {**schema, "allOf": CONDITIONS[name]} if name in CONDITIONS else schema
+        for name, schema in found.items()
+    }
 
 
 def _attributes(prefix: str) -> dict[str, Any]:
@@ -136,6 +183,7 @@ def _attributes(prefix: str) -> dict[str, Any]:
 
 def _components() -> dict[str, Any]:
     _, found = msgspec.json.schema_components(PAYLOADS, ref_template=COMPONENTS + "{name}")
+    found = _conditional(found)
     return {**found, "TestEvent": TEST_EVENT, "TestCloudEvent": _test_cloudevent(), "Headers": HEADERS}
 
 
@@ -163,11 +211,13 @@ def _messages() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, (title, content_type, payload) in MESSAGES.items():
         found[name] = _message(name, title, content_type, payload, headers)
-    found["cos"]["bindings"] = {"kafka": {"key": COS_KEY, "bindingVersion": "0.5.0"}}
     for channel, prefix in CE_PREFIXES.items():
-        both = {"allOf": [headers, _attributes(prefix)]}
+        both = {"type": "object", "allOf": [headers, _attributes(prefix)]}
         for each, (title, payload) in BESIDE.items():
             found[f"{each}-{channel}"] = _message(f"{each}-{channel}", title, JSON, payload, both)
+    for name, message in found.items():
+        key = COS_KEY if name == "cos" else ORDERING_KEY
+        message["bindings"] = {"kafka": {"key": key, "bindingVersion": "0.5.0"}}
     return found
 
 

@@ -10,6 +10,7 @@ from bucketwire.event.name import Operation
 CURRENT = "ObjectLifecycle:Expiration:Current"
 NONCURRENT = "ObjectLifecycle:Expiration:NonCurrent"
 DELETE_MARKER = "ObjectLifecycle:Expiration:DeleteMarker"
+EXPIRY_NAMES = (CURRENT, NONCURRENT, DELETE_MARKER)
 
 
 def expiry_name(change: ObjectChange) -> str | None:

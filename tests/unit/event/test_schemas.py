@@ -51,6 +51,62 @@ def test_every_golden_file_is_what_its_schema_says(form: str) -> None:
             schema.validate(json.loads(line))
 
 
+def closed(schema: Any) -> Any:
+    """The schema, where no message has a field that it does not name."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: closed(below) for name, below in schema.items()}
+    return found | {"additionalProperties": False} if "title" in schema and "properties" in schema else found
+
+
+@pytest.mark.parametrize(("name", "form"), [("s3", each) for each in DIALECTS] + [("cos", "cos")])
+def test_no_golden_file_has_a_field_that_its_schema_does_not_name(name: str, form: str) -> None:
+    schema = Draft202012Validator(closed(SCHEMAS[f"{name}.schema.json"]))
+    for case in CHANGES:
+        message = json.loads(path(case, form).read_bytes().splitlines()[-1])
+        schema.validate(message)
+        assert not schema.is_valid(message | {"other": 1})
+
+
+COS_WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("versioned-delete-version", {"object_etag": "x"}),
+    ("put", {"object_etag": None}),
+    ("versioned-delete-marker", {"object_length": 1}),
+    ("versioned-delete-marker", {"content_type": "a/b"}),
+    ("versioned-delete-marker", {"object_version": None}),
+    ("suspended-delete-of-null", {"object_version": "v1"}),
+    ("suspended-delete-of-null", {"object_version": None}),
+    ("put", {"bucket_uuid": "nope"}),
+    ("put", {"event_type": "Object:Nonsense"}),
+    ("put", {"request_time": "2026-11-18T08:00:00.1234Z"}),
+]
+
+
+@pytest.mark.parametrize(("case", "wrong"), COS_WRONG)
+def test_the_schema_of_cos_holds_the_table_of_its_fields(case: str, wrong: dict[str, Any]) -> None:
+    right = json.loads(path(case, "cos").read_bytes().splitlines()[1])
+    changed = {name: value for name, value in (right | wrong).items() if value is not None}
+    for schema in (validator("cos"), component("CosMessage")):
+        assert schema.is_valid(right)
+        assert not schema.is_valid(changed)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "wrong",
+    [{"eventName": "Nonsense"}, {"eventVersion": "2.4"}, {"eventSource": "other:s3"}, {"eventTime": "now"}],
+    ids=str,
+)
+def test_the_schema_of_s3_refuses_other_values(dialect: str, wrong: dict[str, Any]) -> None:
+    right = json.loads(path("put", dialect).read_bytes())["Records"][0]
+    assert component("Record").is_valid(right)
+    assert not component("Record").is_valid(right | wrong)
+    other = {"aws": "2.2", "ceph": "2.1", "storj": "2.3"}[dialect]
+    assert not validator("s3").is_valid({"Records": [right | {"eventVersion": other}]})
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_golden_file_is_what_the_asyncapi_document_says(form: str) -> None:
     named = {

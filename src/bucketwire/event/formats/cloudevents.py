@@ -6,10 +6,10 @@ share. The id here is the event id, as in all formats: unique, and the same on e
 """
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from bucketwire.event.formats.s3 import Record
 from bucketwire.event.formats.stamp import EventId, Time
@@ -27,10 +27,10 @@ class CloudEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     specversion: Literal["1.0"]
     id: EventId
-    source: str
-    type: str
+    source: Annotated[str, Meta(min_length=1)]
+    type: Annotated[str, Meta(pattern=r"^com\.amazonaws\.s3\.")]
     time: Time
-    subject: str | UnsetType = UNSET
+    subject: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
     datacontenttype: Literal["application/json"]
     data: Record
 

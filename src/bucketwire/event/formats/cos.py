@@ -20,7 +20,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bucketwire.event.change import ObjectChange, ObjectState, Versioning
 from bucketwire.event.formats.s3 import Size
-from bucketwire.event.formats.stamp import Stamp, Time, with_hyphens
+from bucketwire.event.formats.stamp import Stamp, Time, Uuid, with_hyphens
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import METADATA_PREFIX
@@ -41,10 +41,7 @@ class CosKey(msgspec.Struct, frozen=True, gc=False):
 
     format: Literal["2.0"]
     request_id: Annotated[str, Meta(description="As the client was told it, in x-amz-request-id")]
-    notification_id: Annotated[
-        str,
-        Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description="The event id, as a UUID"),
-    ]
+    notification_id: Annotated[Uuid, Meta(description="The event id")]
 
 
 class Header(msgspec.Struct, frozen=True, gc=False):
@@ -62,8 +59,8 @@ class CosMessage(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     request_time: Time
     event_type: EventType
     bucket_name: str
-    bucket_uuid: str
-    system_uuid: str
+    bucket_uuid: Uuid
+    system_uuid: Uuid
     system_name: str | UnsetType = UNSET
     object_version: str | UnsetType = UNSET
     object_name: str

@@ -12,12 +12,13 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from bucketwire.event.change import ObjectChange, ObjectState
 from bucketwire.event.dialect import Dialect
-from bucketwire.event.expiry import expiry_name
+from bucketwire.event.expiry import EXPIRY_NAMES, expiry_name
 from bucketwire.event.formats.stamp import EventId, Sequencer, Stamp, Time
 from bucketwire.event.name import REMOVALS, Operation
 from bucketwire.event.rule import METADATA_PREFIX, Rule
 from bucketwire.event.topic import Topic
 
+EVENT_NAMES = [*Operation, *EXPIRY_NAMES]
 Size = Annotated[int, Meta(ge=0, description="Bytes; may be larger than 2^53")]
 
 
@@ -52,7 +53,7 @@ class Bucket(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     name: str
     owner_identity: Identity
-    arn: str
+    arn: Annotated[str, Meta(pattern="^arn:(aws|storj):s3:::")]
     id: str | UnsetType = UNSET
     """Ceph: tells apart two buckets that bore one name."""
 
@@ -85,7 +86,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     event_source: Annotated[str, Meta(pattern="^(aws|ceph|storj):s3$")]
     aws_region: str
     event_time: Time
-    event_name: str
+    event_name: Annotated[str, Meta(extra_json_schema={"enum": EVENT_NAMES})]
     user_identity: Identity
     request_parameters: RequestParameters
     response_elements: ResponseElements

@@ -12,10 +12,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z$", description="UTC")]
+Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3}|\d{6})Z$", description="UTC")]
 Sequencer = Annotated[
     str, Meta(pattern="^[0-9A-F]{16}$", description="Orders the changes of one key: compare as text")
 ]
+Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 EventId = Annotated[
     str, Meta(pattern="^[0-9a-f]{32}$", description="One change for one rule; the same on every retry")
 ]
