@@ -87,7 +87,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     opened.close()
 
 
-@pytest.mark.parametrize("key", ["%FF", "a%C3", "%C0%AF", "%ED%A0%80", "a%00b"])
+@pytest.mark.parametrize("key", ["%FF", "a%C3", "%C0%AF", "%ED%A0%80", "a%00b", "a%zz"])
 def test_a_key_that_no_message_could_carry_is_refused(key: str, in_process: InProcess) -> None:
     answered = in_process.signed("PUT", f"/media/{key}", b"hello")
     assert (answered.status, answered.code) == (400, "InvalidURI")

@@ -94,6 +94,10 @@ def test_the_key_is_what_stands_behind_the_bucket(path: str, address: Address) -
     [
         ("/b/%FF", "InvalidURI"),
         ("/b/a%00b", "InvalidURI"),
+        ("/b/100%", "InvalidURI"),
+        ("/b/a%2", "InvalidURI"),
+        ("/b/a%zz", "InvalidURI"),
+        ("/b/a%+1", "InvalidURI"),
         ("//key", "InvalidBucketName"),
         ("/b/" + "%C3%BC" * 513, "KeyTooLongError"),
     ],

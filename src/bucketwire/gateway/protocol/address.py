@@ -3,6 +3,7 @@
 The key is what stands behind the bucket's slash, decoded once: `//`, `.`, `..` and `%2F` are parts of it.
 """
 
+import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes
@@ -12,6 +13,7 @@ from bucketwire.errors import InvalidRequest
 MAX_KEY_BYTES = 1024
 _LOCAL_DOMAIN = "localhost"
 """Every name below it is this machine, without any DNS."""
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ def _decoded(quoted: str) -> str:
     """The text behind percent signs; it must be UTF-8 and have no NUL."""
     if "%" not in quoted:
         return quoted
+    if _BARE_PERCENT.search(quoted):
+        raise _unreadable()
     try:
         text = unquote_to_bytes(quoted).decode()
     except UnicodeDecodeError as problem:
