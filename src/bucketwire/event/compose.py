@@ -30,7 +30,7 @@ from bucketwire.event.topic import Topic
 _JSON = "application/json"
 WORTH_A_WRITER = 32
 """Messages of one shape: by then composing has cost about as much as making a writer does."""
-_WRITERS_CHAINED = 4
+_WRITERS_CHAINED = 8
 """A writer that does not take a change asks the next: sooner than looking for one, if they are few."""
 _WRITERS_AT_MOST = 16
 _SHAPES_COUNTED = 256
