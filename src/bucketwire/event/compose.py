@@ -9,8 +9,10 @@ The structs of the formats compose a message about any change. Messages about ch
 their values alone: where there are many of them, a subscription makes a writer, which puts the values into
 the text around them. It escapes nothing: only a change that `read_change` calls plain may be written.
 
-    write -> writer -> writer -> ... -> _write: looks for another writer, or composes, and counts
+    write -> writer -> writer -> ... -> _composed: from the structs, and counted
               each takes changes of its own shape
+
+Where there are more than a few writers, `write` first looks for one by the shape.
 """
 
 from threading import Lock
@@ -30,9 +32,9 @@ from bucketwire.event.topic import Topic
 _JSON = "application/json"
 WORTH_A_WRITER = 32
 """Messages of one shape: by then composing has cost about as much as making a writer does."""
-_WRITERS_CHAINED = 8
+_WRITERS_CHAINED = 6
 """A writer that does not take a change asks the next: sooner than looking for one, if they are few."""
-_WRITERS_AT_MOST = 16
+_WRITERS_AT_MOST = 32
 _SHAPES_COUNTED = 256
 
 
@@ -40,10 +42,10 @@ class Subscription:
     """One rule and the topic that it names. Threads may share it."""
 
     __slots__ = (
+        "_chained",
         "_format",
         "_installation",
         "_learning",
-        "_made",
         "_met",
         "_ordered",
         "_rendering",
@@ -59,7 +61,6 @@ class Subscription:
         self._format, self._ordered = topic.format, topic.ordered
         self._installation = installation
         self._met: dict[Shape, int] = {}
-        self._made = 0
         self._writers: dict[Shape, Writer] = {}
         self._learning = Lock()
         self._rendering = Rendering(
@@ -67,24 +68,23 @@ class Subscription:
             TIME_DIGITS if topic.format == "cos" else installation.dialect.time_digits,
             key_is_attribute=topic.format == "cloudevents" or topic.is_set("cloudevents"),
         )
-        self.write: Writer = self._write
-        """The message about a plain change: by the newest writer in the chain, if it is of its shape."""
+        self._chained: Writer = self._composed
+        self.write: Writer = self._composed
+        """The message about a plain change."""
 
     def compose(self, change: ObjectChange) -> Message:
         """The message about any change, from the structs."""
         half = rule_half(change.bucket.id, self.rule.id)
         return self._rendered(change, stamp(change.committed_at_ns, self._rendering.digits, half))
 
-    def _write(self, change: ObjectChange) -> Message:
-        """Of a change that no writer in the chain takes for its own."""
-        if self._rendering.key_is_attribute and not change.key.isprintable():
-            return self.compose(change)
-        shape = shape_of(change)
-        writer = self._writers.get(shape)
-        if writer is not None:
-            return writer(change)
-        if self._made < _WRITERS_AT_MOST:
-            self._count(shape, change)
+    def _looked_up(self, change: ObjectChange) -> Message:
+        return self._writers.get(shape_of(change), self._chained)(change)
+
+    def _composed(self, change: ObjectChange) -> Message:
+        """Of a change that no writer takes."""
+        can_be_written = not self._rendering.key_is_attribute or change.key.isprintable()
+        if can_be_written and len(self._writers) < _WRITERS_AT_MOST:
+            self._count(shape_of(change), change)
         return self.compose(change)
 
     def _count(self, shape: Shape, change: ObjectChange) -> None:
@@ -97,16 +97,16 @@ class Subscription:
                 self._learn(shape, change)
 
     def _learn(self, shape: Shape, change: ObjectChange) -> None:
-        is_chained = self._made < _WRITERS_CHAINED
         half = rule_half(change.bucket.id, self.rule.id)
-        writer = make_writer(change, self._rendering, half, self.write if is_chained else self.compose)
+        is_chained = len(self._writers) < _WRITERS_CHAINED
+        writer = make_writer(change, self._rendering, half, self._chained if is_chained else self._composed)
         if writer is None or writer(change) != self.compose(change):
             return
-        self._made += 1
+        self._writers[shape] = writer
         if is_chained:
-            self.write = writer
+            self._chained = self.write = writer
         else:
-            self._writers[shape] = writer
+            self.write = self._looked_up
 
     def _rendered(self, change: ObjectChange, stamped: Stamp) -> Message:
         topic, content_type, placed_by = self.topic, _JSON, None

@@ -107,7 +107,7 @@ _LATER = _DESCRIBING | {Operation.EXPIRATION_DELETE, Operation.EXPIRATION_DELETE
 """Events that AWS came to have later, with a version of their own."""
 _NAMES = {operation: operation.value for operation in Operation}
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/"
-_ODD_AS_A = bytes(each if each in _PLAIN else ord("A") for each in range(256))
+_ODD_AS_A = bytes(each if each in _PLAIN + b" " else ord("A") for each in range(256))
 _ENCODED = tuple(chr(each) if each in _PLAIN else quote_plus(bytes([each])) for each in range(256))
 
 _Pairs = tuple[list[Pair] | UnsetType, list[Pair] | UnsetType]
@@ -147,7 +147,9 @@ def _event_name(change: ObjectChange, dialect: Dialect) -> str:
 def url_encoded(key: str) -> str:
     """The key as AWS writes it: `+` for a space, `/` as it is, other signs as UTF-8 behind `%`."""
     raw = key.encode()
-    return key if raw.translate(_ODD_AS_A) == raw else "".join([_ENCODED[each] for each in raw])
+    if raw.translate(_ODD_AS_A) == raw:
+        return key.replace(" ", "+")
+    return "".join([_ENCODED[each] for each in raw])
 
 
 def _bucket(change: ObjectChange, dialect: Dialect) -> Bucket:

@@ -8,7 +8,7 @@ For each shape of changes a function is made, from a sample of their messages (`
         if bucket.id != bucket_id or change.operation is not operation or ... or not new.version_id:
             return other(change)
         ...
-        body = f"{_0}{second}{milliseconds}Z{_1}{origin.source_ip}{_2}{shown}{_3}{new.etag}{_4}".encode()
+        body = f"{_0}{second}{milliseconds}{_1}{origin.source_ip}{_2}{shown}{_3}{new.etag}{_4}".encode()
         ...
         return Message(topic_arn, event_id, key, body, content_type, at_ns, None, cloudevent)
 
@@ -26,6 +26,7 @@ from bucketwire.event.change import ObjectChange
 from bucketwire.event.formats.s3 import url_encoded
 from bucketwire.event.formats.stamp import MICROSECONDS, THREE_DIGITS, latest, turned, with_hyphens
 from bucketwire.event.formats.twin import (
+    MANY,
     OPTIONAL,
     SIDES,
     Compose,
@@ -40,8 +41,6 @@ from bucketwire.event.formats.twin import (
 from bucketwire.event.message import Message
 
 Writer = Callable[[ObjectChange], Message]
-ENTRIES_WRITTEN = 10
-"""Metadata or tags of an object: as many as it may have tags. The source grows with them."""
 _SOURCES_KEPT = 1024
 _SOURCE = """
 def writer(other, change, rule_half, message, pieces):
@@ -49,17 +48,15 @@ def writer(other, change, rule_half, message, pieces):
     bucket_id, versioning = bucket.id, bucket.versioning
     {statuses}
     topic_arn, content_type, cloudevent = message.topic_arn, message.content_type, message.cloudevent
-    half_of_uuid = with_hyphens(16 * "0" + rule_half)[18:]
     [{pieces}] = pieces
 
     def write(change):
-        bucket = change.bucket
-        origin = change.origin
-        key = change.key
-        at_ns = change.committed_at_ns
         {sides}
         if {misfits}:
             return other(change)
+        origin = change.origin
+        key = change.key
+        at_ns = change.committed_at_ns
         start, second = latest[0]
         rest = at_ns - start
         if not 0 <= rest < 1_000_000_000:
@@ -76,10 +73,6 @@ def writer(other, change, rule_half, message, pieces):
 """
 _MILLISECONDS = "milliseconds = THREE_DIGITS[rest // 1_000_000]"
 _MICROSECONDS = "microseconds = THREE_DIGITS[rest // 1000 % 1000]"
-_FORMATTED = {
-    "sequencer": "{moment.upper()}",
-    "uuid": "{octets.hex('-', 2).replace('-', '', 1)}{half_of_uuid}",
-}
 # One odd letter, and Python takes five times as long to encode the text around it. NUL is in no plain change.
 _STAND_IN = r"shown = key if key.isascii() else '\0'"
 _TAKE_ITS_PLACE = r"if shown is not key: body = body.replace(b'\0', key.encode())"
@@ -101,10 +94,8 @@ def make_writer(change: ObjectChange, rendering: Rendering, rule_half: str, othe
     untold = tuple(f"{side}." for side in SIDES if side not in told_sides(change))
     if sample is None or any(value.startswith(untold) for value in told):
         return None
-    texts = _Texts(change, rendering)
+    texts = _Texts(change, rendering, rule_half)
     bodies = texts.of(sample)
-    if texts.entries_at_most > ENTRIES_WRITTEN:
-        return None
     sides = told_sides(change)
     present = [side for side in sides if getattr(change, side) is not None]
     source = _SOURCE.format(
@@ -130,9 +121,9 @@ def _misfits(change: ObjectChange, told: set[str], rendering: Rendering) -> Iter
         for field in OPTIONAL:
             if f"{side}.{field}" in told:
                 yield _misfit(f"{side}.{field}", getattr(present, field))
-    yield from ("bucket.versioning is not versioning", "bucket.id != bucket_id")
+    yield from ("(bucket := change.bucket).versioning is not versioning", "bucket.id != bucket_id")
     if rendering.key_is_attribute:
-        yield "not key.isprintable()"
+        yield "not change.key.isprintable()"
 
 
 def _misfit(value: str, there: object) -> str:
@@ -145,6 +136,8 @@ def _misfit(value: str, there: object) -> str:
             return value
         case str():
             return f"not {value}"
+        case number if number == MANY:
+            return f"len({value}) < {MANY}"
         case number:
             return f"len({value}) != {number}"
 
@@ -152,15 +145,21 @@ def _misfit(value: str, there: object) -> str:
 class _Texts:
     """The source of the texts of a message, the pieces that it names, and what is to be done before."""
 
-    def __init__(self, change: ObjectChange, rendering: Rendering) -> None:
+    def __init__(self, change: ObjectChange, rendering: Rendering, rule_half: str) -> None:
         self._change = change
         self.pieces: list[str] = []
         self.preparations = [_MILLISECONDS]
-        self.entries_at_most = 0
-        self._time = "{second}{milliseconds}Z"
+        time = "{second}{milliseconds}"
         if rendering.digits == MICROSECONDS:
             self.preparations.append(_MICROSECONDS)
-            self._time = "{second}{milliseconds}{microseconds}Z"
+            time = "{second}{milliseconds}{microseconds}"
+        self._formatted = {
+            **{f"{side}.size_bytes": (f"{{{side}.size_bytes!r}}", "") for side in SIDES},
+            "sequencer": ("{moment.upper()}", ""),
+            "time": (time, "Z"),
+            "uuid": ("{octets.hex('-', 2).replace('-', '', 1)}", with_hyphens(16 * "0" + rule_half)[18:]),
+        }
+        """Values that are not written as they stand in the change, and the text that always follows them."""
 
     def of(self, sample: Sample) -> dict[str, str]:
         """All of them, by their names."""
@@ -181,25 +180,28 @@ class _Texts:
         }
 
     def _text(self, layout: Layout) -> str:
-        parts = []
+        parts, following = [], ""
         for piece, value in zip_longest(layout.pieces, layout.values):
-            if piece:
-                parts.append(f"{{{self._piece(piece)}}}")
+            if text := following + piece:
+                parts.append(f"{{{self._piece(text)}}}")
+            following = ""
             if isinstance(value, Entries):
                 parts.append(self._entries(value))
             elif value is not None:
-                parts.append(self._time if value == "time" else _FORMATTED.get(value, f"{{{value}}}"))
+                shown, following = self._formatted.get(value, (f"{{{value}}}", ""))
+                parts.append(shown)
         return f'f"{"".join(parts)}"'
 
     def _entries(self, entries: Entries) -> str:
         """In an order that is the same on every backend."""
         side, field = entries.value.split(".")
-        number = len(getattr(getattr(self._change, side), field))
-        self.entries_at_most = max(self.entries_at_most, number)
+        number = getattr(presence(getattr(self._change, side)), field)
+        middle, between = self._piece(entries.middle), self._piece(entries.between)
+        if number == MANY:
+            return f"{{listed({entries.value}, {middle}, {between})}}"
         names = [f"{side}_{field}_{place}" for place in range(number)]
         ordered = entries.value if number == 1 else f"sorted({entries.value})"
         self.preparations.append(f"{', '.join(names)}, = {ordered}")
-        middle, between = self._piece(entries.middle), self._piece(entries.between)
         return f"{{{between}}}".join(f"{{{name}}}{{{middle}}}{{{entries.value}[{name}]}}" for name in names)
 
     def _piece(self, text: str) -> str:
@@ -207,9 +209,14 @@ class _Texts:
         return f"_{len(self.pieces) - 1}"
 
 
+def listed(entries: dict[str, str], middle: str, between: str) -> str:
+    """For writers: many entries, in that order."""
+    return between.join([f"{name}{middle}{entries[name]}" for name in sorted(entries)])
+
+
 @lru_cache(maxsize=_SOURCES_KEPT)
 def _compiled(source: str) -> Callable[..., Writer]:
-    names: dict[str, Any] = {each.__name__: each for each in (Message, turned, url_encoded, with_hyphens)}
+    names: dict[str, Any] = {each.__name__: each for each in (Message, listed, turned, url_encoded)}
     names |= {"latest": latest, "THREE_DIGITS": THREE_DIGITS}
     exec(source, names)  # noqa: S102 - all of it was written here: no text of a message is in it
     made: Callable[..., Writer] = names["writer"]
