@@ -14,6 +14,7 @@ from bucketwire.gateway import body as body_module
 from bucketwire.gateway import connection as connection_module
 from bucketwire.gateway.app import STRANGERS
 from bucketwire.gateway.connection import GatewayProtocol
+from bucketwire.metainfo.permission import ACL_DOCUMENT
 from gateway.running import RunningGateway
 from wire import until
 
@@ -71,6 +72,61 @@ def test_a_length_that_is_no_length_is_an_error_document(
         received = answer(opened)
     assert received.startswith(b"HTTP/1.1 400 ")
     assert b"<Error><Code>" in received
+
+
+def put_openly(gateway: RunningGateway, bucket: str, target: bytes) -> bytes:
+    """The answer to a write without a signature, to a bucket that takes it."""
+    gateway.metabase.buckets.set_document(bucket, ACL_DOCUMENT, "public-read-write")
+    head = b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nConnection: close\r\n\r\n"
+    with connected(gateway) as opened:
+        opened.sendall(b"PUT " + target % bucket.encode() + head + b"x")
+        return answer(opened)
+
+
+@pytest.mark.parametrize(
+    "target", [b"/%s/a#b", b"/%s/a#", b"/%s#b", b"/%s/a?x-id=PutObject#b", b"http://127.0.0.1/%s/a#b"]
+)
+def test_a_target_with_a_fragment_is_refused_and_not_cut(
+    gateway: RunningGateway, s3: Any, bucket: str, target: bytes
+) -> None:
+    received = put_openly(gateway, bucket, target)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert b"<Code>InvalidURI</Code>" in received
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+def test_a_fragment_that_comes_in_pieces_is_refused(gateway: RunningGateway) -> None:
+    with connected(gateway) as opened:
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in (b"GET /buc", b"ket/a", b"#"):
+            opened.sendall(piece)
+        assert b"<Code>InvalidURI</Code>" in answer(opened)
+
+
+def test_a_fragment_behind_another_request_does_not_turn_its_answer_into_an_error(
+    gateway: RunningGateway, s3: Any, bucket: str
+) -> None:
+    with connected(gateway) as opened:
+        behind = f"GET /{bucket}/a#b HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        opened.sendall(put_head(s3, bucket, "first", "Content-Length: 1") + b"x" + behind.encode())
+        received = answer(opened)
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_number_sign_that_is_encoded_is_part_of_the_key(
+    gateway: RunningGateway, s3: Any, bucket: str
+) -> None:
+    assert put_openly(gateway, bucket, b"/%s/a%%23b").startswith(b"HTTP/1.1 200 ")
+    assert [each["Key"] for each in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["a#b"]
+
+
+@pytest.mark.parametrize("raw", [b"\xff", "\u00e4".encode(), b"\x01", b"\x7f"])
+def test_bytes_that_no_url_has_are_no_http(gateway: RunningGateway, s3: Any, bucket: str, raw: bytes) -> None:
+    received = put_openly(gateway, bucket, b"/%s/raw" + raw)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert b"<Code>BadRequest</Code>" in received
+    assert s3.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
 
 
 @pytest.mark.parametrize("head", [b"GET / HTTP/1.1\r\nX: ", b"GET /"])

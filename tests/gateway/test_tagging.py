@@ -111,6 +111,16 @@ def test_setting_and_removing_tags_is_a_change_each_and_a_refusal_none(
     assert gateway.changes() == before + 2
 
 
+def test_taking_all_tags_off_is_told_alike_however_it_is_asked_for_and_also_where_there_are_none(
+    gateway: RunningGateway, s3: Any, bucket: str, key: str
+) -> None:
+    gateway.metabase.rules.edit(bucket, lambda _rules: [rule("s3:ObjectTagging:*")])
+    put(s3, bucket, tags(k="v"))
+    put(s3, bucket, tags())
+    s3.delete_object_tagging(Bucket=bucket, Key=key)
+    assert gateway.operations(bucket) == ["ObjectTagging:Put", *2 * ["ObjectTagging:Delete"]]
+
+
 def test_tags_of_a_bucket(s3: Any, bucket: str) -> None:
     assert code_of(lambda: s3.get_bucket_tagging(Bucket=bucket)) == ("NoSuchTagSet", 404)
     s3.put_bucket_tagging(Bucket=bucket, Tagging=many(50))

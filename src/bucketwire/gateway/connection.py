@@ -25,6 +25,7 @@ class GatewayProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._head_bytes = 0
         self._in_head = True
+        self._has_fragment = False
         self._silence: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
@@ -72,6 +73,13 @@ class GatewayProtocol(HttpToolsProtocol):
         self._in_head = True
         super().on_message_begin()
 
+    def on_url(self, url: bytes) -> None:
+        """Refuse a fragment, which uvicorn would cut off: no target has one (RFC 9112, section 3.2)."""
+        if b"#" in url:
+            self._has_fragment = True
+            raise ValueError("a fragment in the target")
+        super().on_url(url)
+
     def on_headers_complete(self) -> None:
         """The head has ended."""
         self._in_head = False
@@ -89,7 +97,10 @@ class GatewayProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        self._refuse("BadRequest", msg)
+        if self._has_fragment:
+            self._refuse("InvalidURI", "Couldn't parse the specified URI.")
+        else:
+            self._refuse("BadRequest", msg)
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

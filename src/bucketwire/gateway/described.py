@@ -61,7 +61,7 @@ def read_description(headers: Mapping[str, str], given: Mapping[str, Any]) -> De
     _check_metadata(given["Metadata"])
     content_type, kept = headers.get("content-type"), _content_headers(headers)
     for name, text in {**kept, "content-type": content_type or ""}.items():
-        _check_value(name, text)
+        check_value(name, text)
     return Description(
         content_type=content_type,
         headers=kept,
@@ -75,6 +75,16 @@ def check_storage_class(given: Mapping[str, Any]) -> None:
     """There is one storage class."""
     if given.get("StorageClass", _STANDARD) != _STANDARD:
         raise InvalidRequest("The storage class you specified is not valid", code="InvalidStorageClass")
+
+
+def check_value(name: str, text: str) -> None:
+    """Raises when no header can have this value."""
+    if _CONTROL.search(text) is not None:
+        raise InvalidRequest(
+            "The value of a header has a control character.",
+            code="InvalidArgument",
+            fields={"ArgumentName": name},
+        )
 
 
 def _content_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -97,20 +107,11 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
             raise InvalidRequest(
                 "The name of a metadata header has a character that it may not have.", code="InvalidArgument"
             )
-        _check_value(f"x-amz-meta-{name}", text)
+        check_value(f"x-amz-meta-{name}", text)
     size_bytes = sum(len(name) + len(text.encode()) for name, text in metadata.items())
     if size_bytes > MAX_METADATA_BYTES:
         raise InvalidRequest(
             "Your metadata headers exceed the maximum allowed metadata size",
             code="MetadataTooLarge",
             fields={"Size": str(size_bytes), "MaxSizeAllowed": str(MAX_METADATA_BYTES)},
-        )
-
-
-def _check_value(name: str, text: str) -> None:
-    if _CONTROL.search(text) is not None:
-        raise InvalidRequest(
-            "The value of a header has a control character.",
-            code="InvalidArgument",
-            fields={"ArgumentName": name},
         )

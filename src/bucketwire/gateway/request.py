@@ -38,6 +38,11 @@ class Request:
         """Likewise, with bytes that are no UTF-8 as surrogates: so they can be made bytes again."""
         return _headers(self._raw_headers, lambda value: value.decode(errors="surrogateescape"))
 
+    def is_utf8(self, name: str) -> bool:
+        """Whether a header, if it was sent at all, is UTF-8: otherwise it was read as Latin-1."""
+        text = self.headers.get(name)
+        return text is None or self.headers_as_sent.get(name, text) == text
+
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """The query, decoded, in the order it was sent."""

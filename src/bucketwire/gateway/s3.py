@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bucketwire.access.credentials import KeyRing
-from bucketwire.errors import CallError
+from bucketwire.errors import CallError, InvalidRequest
 from bucketwire.gateway import (
     s3_acl,
     s3_attributes,
@@ -52,6 +52,7 @@ from bucketwire.metainfo.permission import Permission
 
 _XML = ("content-type", "application/xml")
 _SHORT_LIST = 50
+_URL_ENCODED = ("x-amz-copy-source", "x-amz-tagging")
 OPERATIONS: Mapping[str, Operation] = {
     **s3_acl.OPERATIONS,
     **s3_attributes.OPERATIONS,
@@ -113,6 +114,7 @@ class S3Front:
             raise not_implemented(request.operation)
         given = built.input.parse(request.headers, request.parameters)
         _refuse_unknown(built, given)
+        _refuse_latin1(request, built.input)
         call = Call(self._services, request, caller, address.bucket or "", address.key or "", given)
         if not built.input.streaming:
             given.update(await self._read_document(built.input, call))
@@ -169,6 +171,17 @@ def _refuse_unknown(built: _Built, given: dict[str, Any]) -> None:
         only = takes.get(member, frozenset())
         if only is not None and (not only or value not in only):
             raise not_implemented(built.input.wire_name(member))
+
+
+def _refuse_latin1(request: Request, plan: RestPlan) -> None:
+    """Text that is only kept is read as Latin-1 where it is no UTF-8; what names a key or a tag is not."""
+    for name in _URL_ENCODED:
+        if name in plan.headers and not request.is_utf8(name):
+            raise InvalidRequest(
+                f"{name} is not URL-encoded UTF-8",
+                code="InvalidArgument",
+                fields={"ArgumentName": name, "ArgumentValue": request.headers[name]},
+            )
 
 
 def _read(plan: RestPlan, call: Call, document: bytes) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from bucketwire.gateway.blob_writes import removed_if_refused
 from bucketwire.gateway.body import MAX_OBJECT_BYTES, Verified, place_among
 from bucketwire.gateway.caller import UNSIGNED, Caller, does_not_match, find_credentials, same
 from bucketwire.gateway.checksums import PREFIX, BodyDigests, Expected, read_expected
-from bucketwire.gateway.described import Description, read_description
+from bucketwire.gateway.described import Description, check_value, read_description
 from bucketwire.gateway.form import Form
 from bucketwire.gateway.post_policy import Policy, read_policy
 from bucketwire.gateway.protocol.address import check_key
@@ -49,8 +49,6 @@ _KNOWN = frozenset(
         "x-amz-acl",
     }
 )
-_ANY_TEXT = frozenset({"key", "tagging"})
-"""Fields that never become a header."""
 _PIECE_BYTES = 512 * 1024
 
 
@@ -73,6 +71,7 @@ async def post_object(
     signer, policy = await services.run(_authenticate, fields, keys, now)
     caller = signer or sender
     _refuse_unknown(fields)
+    check_value("success_action_redirect", _redirect(fields))
     described, expected = _described(fields), read_expected(fields, (), None)
     call = Call(services, request, caller, bucket, key, {"ACL": described.acl})
     upload = _FileUpload(call, described, policy, expected)
@@ -221,9 +220,6 @@ def _described(fields: Mapping[str, str]) -> Description:
         given["ACL"] = fields.get("acl", fields.get("x-amz-acl"))
     if "x-amz-storage-class" in fields:
         given["StorageClass"] = fields["x-amz-storage-class"]
-    for name, text in fields.items():
-        if name not in _ANY_TEXT and not (name + text).isprintable():
-            raise InvalidRequest("A field has a character that no header can have.", code="InvalidArgument")
     described = read_description(fields, given)
     return replace(described, tags=_tags(fields["tagging"])) if "tagging" in fields else described
 
@@ -250,8 +246,7 @@ def _answer(call: Call, fields: Mapping[str, str], stored: StoredObject, version
     headers = [("etag", etag)]
     if version_id is not None:
         headers.append(("x-amz-version-id", version_id))
-    redirect = fields.get("success_action_redirect", fields.get("redirect", ""))
-    if redirect.startswith(("http://", "https://")):
+    if redirect := _redirect(fields):
         told = urlencode({"bucket": call.bucket, "key": call.key, "etag": etag}, quote_via=quote)
         return Answer(303, [*headers, ("location", f"{redirect}{'&' if '?' in redirect else '?'}{told}")])
     headers.append(("location", location))
@@ -262,6 +257,12 @@ def _answer(call: Call, fields: Mapping[str, str], stored: StoredObject, version
     inner = "".join(f"<{name}>{escape_xml(text)}</{name}>" for name, text in members.items())
     document = f"{DECLARATION}<PostResponse>{inner}</PostResponse>".encode()
     return Answer(201, [*headers, ("content-type", "application/xml")], document)
+
+
+def _redirect(fields: Mapping[str, str]) -> str:
+    """Where the answer sends the browser; empty if it does not."""
+    url = fields.get("success_action_redirect", fields.get("redirect", ""))
+    return url if url.startswith(("http://", "https://")) else ""
 
 
 def _missing_field(name: str) -> InvalidRequest:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from botocore.parsers import QueryParser, RestXMLParser
+from botocore.serialize import RestXMLSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from bucketwire.gateway.protocol.xml import parse_xml
 S3 = load_service("s3")
 SNS = load_service("sns")
 NOTIFICATION = rest_plan(S3.operation_model("PutBucketNotificationConfiguration"))
+DELETE = rest_plan(S3.operation_model("DeleteObjects"))
 TOPIC = "<TopicConfiguration><Topic>arn</Topic><Event>a</Event><Event>b</Event></TopicConfiguration>"
 
 TWICE = "<Topic>x</Topic><Topic>"
@@ -75,6 +77,56 @@ def test_what_is_not_the_operations_document_is_malformed(document: str) -> None
     with pytest.raises(InvalidRequest) as raised:
         read(document)
     assert raised.value.code == "MalformedXML"
+
+
+NAMED = "<Delete><Object><Key>{}</Key></Object></Delete>"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("declared", ["", '<?xml version="1.0" encoding="utf-16"?>'])
+def test_a_document_in_another_encoding_is_malformed(encoding: str, declared: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        DELETE.parse_document((declared + NAMED.format("key")).encode(encoding))
+    assert raised.value.code == "MalformedXML"
+
+
+def test_half_a_pair_of_utf_16_names_no_other_key() -> None:
+    halves = "\ufeff" + NAMED.format("\ud800A")
+    with pytest.raises(InvalidRequest) as raised:
+        DELETE.parse_document(halves.encode("utf-16-be", "surrogatepass"))
+    assert raised.value.code == "MalformedXML"
+
+
+@pytest.mark.parametrize("declared", ["iso-8859-1", "utf-16", "windows-1252", "nonsense"])
+@pytest.mark.parametrize("key", [b"key", b"\xc3\xa4", b"\xe4"])
+def test_a_document_that_declares_another_encoding_is_malformed(declared: str, key: bytes) -> None:
+    document = f'<?xml version="1.0" encoding="{declared}"?>{NAMED}'.encode()
+    with pytest.raises(InvalidRequest) as raised:
+        DELETE.parse_document(document.replace(b"{}", key))
+    assert raised.value.code == "MalformedXML"
+
+
+@pytest.mark.parametrize(
+    ("start", "key"),
+    [
+        ("", "\u00e4\U0001f680"),
+        ("\ufeff", "\u00e4"),
+        ('<?xml version="1.0"?>', "\u00e4"),
+        ('<?xml version="1.0" encoding="UTF-8"?>', "\u00e4"),
+        ("<?xml version='1.0' encoding='utf-8' standalone='yes'?>\n", "\u00e4"),
+        ('\ufeff<?xml version="1.0" encoding="utf-8"?>', "\u00e4"),
+        ("<?xml version='1.0' encoding='us-ascii'?>", "&#228;"),
+    ],
+)
+def test_a_document_in_utf_8_may_say_so_or_not(start: str, key: str) -> None:
+    given = DELETE.parse_document((start + NAMED.format(key)).encode())
+    assert given["Delete"]["Objects"] == [{"Key": key.replace("&#228;", "\u00e4")}]
+
+
+def test_documents_of_botocore_are_read() -> None:
+    asked = {"Bucket": "b", "Delete": {"Objects": [{"Key": "\u00e4\U0001f680"}]}}
+    sent = RestXMLSerializer().serialize_to_request(asked, S3.operation_model("DeleteObjects"))
+    assert DELETE.parse_document(sent["body"]) == {"Delete": asked["Delete"]}
 
 
 @given(st.binary(max_size=200))

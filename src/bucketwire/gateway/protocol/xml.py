@@ -1,4 +1,7 @@
-"""XML that came over the wire, as a small tree. Documents that declare types or entities are refused."""
+"""XML that came over the wire, as a small tree. Documents that declare types or entities are refused.
+
+They are UTF-8, and nothing else: expat would read UTF-16 too, half a pair of surrogates as another character.
+"""
 
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -6,6 +9,8 @@ from xml.parsers import expat
 from bucketwire.errors import InvalidRequest
 
 _MAX_DEPTH = 32
+_ENCODINGS = frozenset({"utf-8", "us-ascii"})
+"""What a document may declare, if it does: ASCII is UTF-8."""
 _MAX_ELEMENTS = 100_000
 """Twice as many as 10,000 parts have, each with a checksum."""
 _BEYOND_XML = [code for code in (*range(0x20), 0xFFFE, 0xFFFF) if chr(code) not in "\t\n\r"]
@@ -50,6 +55,10 @@ class _TreeBuilder:
     def text(self, text: str) -> None:
         self._texts[-1].append(text)
 
+    def declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in _ENCODINGS:
+            raise malformed_xml()
+
     def refuse(self, *_declaration: object) -> None:
         raise malformed_xml()
 
@@ -65,13 +74,21 @@ def parse_xml(body: bytes) -> Element:
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.text
+    parser.XmlDeclHandler = builder.declaration
     parser.StartDoctypeDeclHandler = builder.refuse
     parser.EntityDeclHandler = builder.refuse
     try:
+        _check_utf8(body)
         parser.Parse(body, True)
     except (expat.ExpatError, ValueError, LookupError) as problem:
         raise malformed_xml() from problem
     return builder.root()
+
+
+def _check_utf8(body: bytes) -> None:
+    """Raises unless the bytes are UTF-8. UTF-16 without a mark may look like it, but for its zeros."""
+    if "\0" in body.decode():
+        raise malformed_xml()
 
 
 def _local(name: str) -> str:
