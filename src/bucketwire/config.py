@@ -72,6 +72,8 @@ class PipelineSettings:
     """How long a micro-batch waits for one topic before it parks what is unanswered."""
     retry_deadline_seconds: float = 5.0
     """How long a retry waits for an answer."""
+    longest_deadline_seconds: float = 30.0
+    """How long it waits for an HTTP endpoint, at the most, that did not answer three attempts in a row."""
     time_to_live_seconds: int = 0
     """How long a message is retried, for topics that do not say; 0 is for ever."""
     max_retries: int = 0

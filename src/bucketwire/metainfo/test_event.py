@@ -15,7 +15,7 @@ from bucketwire.errors import ConfigError
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
 from bucketwire.publish import open_publisher
-from bucketwire.publish.base import Delivered
+from bucketwire.publish.base import Delivered, no_answer
 from bucketwire.publish.connections import Connections
 
 LIMIT_SECONDS = 10.0
@@ -30,7 +30,7 @@ class Trials:
         self, connections: Connections, limit_seconds: float = LIMIT_SECONDS, at_once: int = AT_ONCE
     ) -> None:
         self.limit_seconds = limit_seconds
-        self.unanswered = f"no answer within {limit_seconds:g} s"
+        self.unanswered = no_answer(limit_seconds).reason
         self._connections = connections
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="test-event")
 

@@ -5,9 +5,7 @@
 Errors name the attribute and never show a value, which may hold a password.
 """
 
-import binascii
 import re
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
@@ -20,8 +18,11 @@ from bucketwire.event.topic import ENDPOINT, Topic
 from bucketwire.metainfo.aws_attributes import WORDS_FOR_NOTHING
 from bucketwire.metainfo.queue_limit import DEAD_LETTER, LIMIT_ATTRIBUTE, POLICY_ATTRIBUTE, REJECT
 from bucketwire.publish import SCHEMES, publisher_kind
+from bucketwire.publish.webhooks import SECRET_FORM, signer_from_text
 
 TOKEN_ENDPOINT = "oauth-token-endpoint"  # noqa: S105 - a name
+HIDDEN = "****"
+"""What is shown in the place of a secret. Who sends it back would lose the secret, so it is refused."""
 _AMQP = ("amqp", "amqps")
 _HTTP = ("http", "https")
 _KAFKA = ("kafka",)
@@ -35,7 +36,6 @@ MAX_SLEEP_SECONDS = 3600
 """No message waits longer for its next try, so nobody can ask for more."""
 MAX_RETRIES = 1_000_000
 _MAX_QUEUE_BYTES = 1 << 40
-_SECRET_BYTES = range(24, 65)
 _ILLEGIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _BROKER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?")
 _MAX_PORT = 65535
@@ -104,17 +104,13 @@ def _is_broker_list(text: str) -> bool:
 
 
 def _is_signing_secret(text: str) -> bool:
-    keys = text.split(" ")
-    return len(keys) in {1, 2} and all(_is_signing_key(key) for key in keys)
-
-
-def _is_signing_key(text: str) -> bool:
-    if not text.startswith("whsec_") or not text.isascii():
-        return False
     try:
-        return len(b64decode(text.removeprefix("whsec_"), validate=True)) in _SECRET_BYTES
-    except binascii.Error:
+        secrets = signer_from_text(text).secrets
+    except ValueError:
         return False
+    if len(set(secrets)) < len(secrets):
+        raise InvalidRequest("both secrets are the same; to replace one, send the old and the new one")
+    return True
 
 
 def _is_endpoint(endpoint: str) -> bool:
@@ -155,7 +151,7 @@ def _number(name: str, most: int, default: str) -> Attribute:
 
 
 _URL = f"a URL that starts with {' or '.join(f'{scheme}://' for scheme in SCHEMES)}"
-_KEYS = "one key or two with a space between: whsec_ and base64 of 24 to 64 bytes"
+_KEYS = f"one key or two with a space between: {SECRET_FORM}"
 _LIST = "host or host:port, with commas between"
 _TEXT = f"a text of up to {_MAX_CHARACTERS} characters"
 _LABEL = f"a text of up to {_MAX_LABEL_CHARACTERS} characters; it has no effect"
@@ -299,6 +295,14 @@ def _holds_secret(name: str, text: str) -> bool:
     return name in ATTRIBUTES and ATTRIBUTES[name].secret
 
 
+def _is_mask(name: str, text: str) -> bool:
+    """Whether the secret in it is only what is shown in its place."""
+    if name == ENDPOINT:
+        parts = _split(text)
+        return parts is not None and parts.password == HIDDEN
+    return ATTRIBUTES[name].secret and text == HIDDEN
+
+
 def _is_unset(name: str, text: str) -> bool:
     return not text or text.lower() == _UNSET_WORDS.get(name)
 
@@ -306,6 +310,9 @@ def _is_unset(name: str, text: str) -> bool:
 def _check(attribute: Attribute, text: str, dialect: Dialect) -> None:
     if not is_legible(text):
         raise bad_attribute(attribute.name, "it has characters that XML does not know", dialect)
+    if _is_mask(attribute.name, text):
+        reason = f"{HIDDEN} stands for a secret that is not shown; send the secret itself"
+        raise bad_attribute(attribute.name, reason, dialect)
     try:
         accepted = attribute.accepts(text)
     except InvalidRequest as problem:

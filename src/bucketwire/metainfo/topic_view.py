@@ -7,9 +7,8 @@ import msgspec
 
 from bucketwire.event.dialect import Dialect
 from bucketwire.event.topic import ENDPOINT, Topic
-from bucketwire.metainfo.topic_attributes import ATTRIBUTES, TOKEN_ENDPOINT, secrets_among
+from bucketwire.metainfo.topic_attributes import ATTRIBUTES, HIDDEN, TOKEN_ENDPOINT, secrets_among
 
-HIDDEN = "****"
 _API_VERSION = "2010-03-31"
 _CEPH_NAMES = {
     "TimeToLive": "time_to_live",

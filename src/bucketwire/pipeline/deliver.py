@@ -35,6 +35,7 @@ from bucketwire.pipeline.patience import pause_after
 from bucketwire.pipeline.publishing import Publish, publishing
 from bucketwire.pipeline.worker import Worker, open_worker
 from bucketwire.publish.backoff import RetryPolicy, policy_of
+from bucketwire.publish.base import no_answer
 
 MESSAGES_AT_ONCE = 1_000
 """Messages held in memory before they are published."""
@@ -167,7 +168,7 @@ class SliceDelivery:
         attempt = Attempt(self._worker, topic, publish, call)
         outcomes = attempt.outcomes(self._deadline_seconds + len(call) * PACE_SECONDS)
         if outcomes is None:
-            attempt.let_go(f"no answer within {self._deadline_seconds:g} s")
+            attempt.let_go(no_answer(self._deadline_seconds).reason)
             return Tally(parked=len(call)), False
         slow = waiting.is_slow(len(call), self._deadline_seconds)
         found = sort_outcomes(call, outcomes, time.time_ns())

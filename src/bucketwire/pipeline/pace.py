@@ -5,7 +5,8 @@
 
 So one slow call changes nothing, and a destination near the bound does not change sides each second. That a
 topic is slow is part of its health, for all workers; `retry_at_ns` is the time of its last slow answer, which
-has come, so that it is drained at once.
+has come, so that it is drained at once. One that has taken longer than the first
+retries wait is very slow, until it is quick again.
 """
 
 import time
@@ -20,6 +21,7 @@ QUICK_SECONDS = 2.0
 """For so long no call of a slow topic may be slow before batches wait for it again."""
 
 _SLOW = "answers slowly"
+_VERY_SLOW = "answers very slowly"
 
 
 class Wait:
@@ -41,19 +43,24 @@ class Wait:
         return waited > deadline_seconds / 2 + messages * PACE_SECONDS
 
 
-def slow_health(topic_arn: str, slow_at_ns: int = 0) -> TopicHealth:
+def slow_health(topic_arn: str, slow_at_ns: int = 0, *, very: bool = False) -> TopicHealth:
     """The health of a topic that answers, but slowly; 0 if it may be let back at the next quick answers."""
-    return TopicHealth(topic_arn, 1, slow_at_ns, _SLOW)
+    return TopicHealth(topic_arn, 1, slow_at_ns, _VERY_SLOW if very else _SLOW)
 
 
 def answers(health: TopicHealth) -> bool:
     """Whether the topic took its last messages, however slowly: a failure would have a reason."""
-    return health.reason in {"", _SLOW}
+    return health.reason in {"", _SLOW, _VERY_SLOW}
+
+
+def is_very_slow(health: TopicHealth) -> bool:
+    """Whether the topic is known to answer, later than the first retries wait."""
+    return health.reason == _VERY_SLOW
 
 
 def slow_at_ns(health: TopicHealth) -> int:
     """When the topic was slow, as its health says; 0 if it does not."""
-    return min(health.retry_at_ns, time.time_ns()) if health.reason == _SLOW else 0
+    return min(health.retry_at_ns, time.time_ns()) if health.reason in {_SLOW, _VERY_SLOW} else 0
 
 
 def is_quick_again(slow_at_ns: int) -> bool:

@@ -5,7 +5,8 @@
 Nothing is taken from the queue before its outcome is settled, so a crash repeats and never loses. An
 unhealthy topic is probed with one message; when that gets through, the rest follows. A topic that hangs
 holds up nobody else, and one that is slow gets its messages from here only, until it is quick again. How
-many go out at once (`flow`) is kept for the next drain of a topic that answers.
+many go out at once (`flow`) is kept for the next drain of a topic that answers. How long an answer is waited
+for (`deadline`) grows where it does not come; only a part of the threads wait so long.
 """
 
 import random
@@ -27,16 +28,18 @@ from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import Parked, TopicHealth
 from bucketwire.pipeline.alarm import raise_alarm
 from bucketwire.pipeline.attempt import due_ns
+from bucketwire.pipeline.deadline import deadline_of
 from bucketwire.pipeline.deliver import Batches, summary
 from bucketwire.pipeline.flow import MOST_MESSAGES, Flow
 from bucketwire.pipeline.outcomes import Sorted, Tally, log, log_burial, settlement, sort_outcomes
-from bucketwire.pipeline.pace import Wait, answers, is_quick_again, slow_at_ns, slow_health
+from bucketwire.pipeline.pace import Wait, answers, is_quick_again, is_very_slow, slow_at_ns, slow_health
 from bucketwire.pipeline.patience import patiently, pause_after
 from bucketwire.pipeline.publishing import Publish, always, publishing
 from bucketwire.pipeline.source import ReaderSettings, settings_from_options
 from bucketwire.pipeline.stopping import stop_asked
 from bucketwire.pipeline.turn import Turn
-from bucketwire.pipeline.worker import DRAIN_THREADS, Worker, open_worker
+from bucketwire.pipeline.worker import DRAIN_THREADS, LONG_DRAINS, Worker, open_worker
+from bucketwire.publish import may_be_slow
 from bucketwire.publish.backoff import is_critical, policy_of
 from bucketwire.publish.base import Rejected, Retry
 
@@ -146,11 +149,12 @@ def redelivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
 def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     """Try the due messages of these topics, all topics at once. Those that take long go on without us."""
     worker.router.refresh()
-    unhealthy = worker.metabase.queue.unhealthy()
     running: dict[Future[Tally], str] = {}
-    in_turn = [unhealthy.get(arn, TopicHealth(arn)) for arn in _next_in_turn(worker, arns, unhealthy)]
-    for health in worker.claims.take(in_turn):
-        begun = worker.drain_threads.submit(drain_topic, worker, health)
+    for health in worker.claims.take(_next_in_turn(worker, arns)):
+        call_seconds = _call_seconds(worker, health)
+        if call_seconds > worker.settings.retry_deadline_seconds:
+            worker.waiting_long.add(health.topic_arn)
+        begun = worker.drain_threads.submit(drain_topic, worker, health, call_seconds)
         running[begun] = worker.drains[begun] = health.topic_arn
         begun.add_done_callback(worker.drained)
     # when all threads are taken, wait for one of them rather than ask again at once
@@ -162,16 +166,29 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     return _total({each: running[each] for each in done})
 
 
-def _next_in_turn(worker: Worker, arns: Sequence[str], unhealthy: dict[str, TopicHealth]) -> list[str]:
+def _next_in_turn(worker: Worker, arns: Sequence[str]) -> list[TopicHealth]:
     """Topics that are not in hand, as many as there are threads for, those that work first.
 
-    A claim holds from when it is made: what would only wait for a thread is left for a later round.
+    A claim holds from when it is made: what would only wait for a thread is left for a later round. So is
+    what answers very slowly, when enough others wait long: tried for a shorter time it would get a message
+    twice.
     """
-    free = DRAIN_THREADS - len(worker.drains)
-    waiting = [arn for arn in arns if arn not in worker.drains.values()]
+    unhealthy = worker.metabase.queue.unhealthy()
+    waiting = [unhealthy.get(arn, TopicHealth(arn)) for arn in arns if arn not in worker.drains.values()]
     random.shuffle(waiting)
-    waiting.sort(key=lambda arn: unhealthy[arn].failures if arn in unhealthy else 0)
-    return waiting[: max(0, free)]
+    waiting.sort(key=lambda health: health.failures)
+    very_slow = [health for health in waiting if is_very_slow(health)]
+    left_out = very_slow[max(0, LONG_DRAINS - len(worker.waiting_long)) :]
+    in_turn = [health for health in waiting if health not in left_out]
+    return in_turn[: max(0, DRAIN_THREADS - len(worker.drains))]
+
+
+def _call_seconds(worker: Worker, health: TopicHealth) -> float:
+    """The deadline of the calls of a drain that begins: a long one only while few have one."""
+    topic = worker.router.topic(health.topic_arn)
+    if topic is None or not may_be_slow(topic) or len(worker.waiting_long) >= LONG_DRAINS:
+        return worker.settings.retry_deadline_seconds
+    return deadline_of(health, worker.settings)
 
 
 def _total(drains: Mapping[Future[Tally], str]) -> Tally:
@@ -199,24 +216,25 @@ def _log_trouble(arn: str, drain: Future[Tally]) -> None:
         log.error("drain_failed", topic=arn, reason=f"{type(error).__name__}: {error}")
 
 
-def drain_topic(worker: Worker, health: TopicHealth) -> Tally:
+def drain_topic(worker: Worker, health: TopicHealth, call_seconds: float) -> Tally:
     """Drain a topic that is claimed."""
     try:
-        return TopicDrain(worker, health).run()
+        return TopicDrain(worker, health, call_seconds).run()
     finally:
         worker.claims.drop(health.topic_arn)
 
 
 class TopicDrain:
-    """Tries the due messages of one topic.
+    """Tries the due messages of one topic, with calls of so many seconds at the most.
 
     The topic is claimed before it begins, and while it is at work: a round does not wait for a destination
     that hangs, and the next round leaves it alone. One whose claim has run out stops with `Conflict`, and
     says nothing more of the topic: another may be at work on it by then.
     """
 
-    def __init__(self, worker: Worker, health: TopicHealth) -> None:
+    def __init__(self, worker: Worker, health: TopicHealth, call_seconds: float) -> None:
         self._worker = worker
+        self._call_seconds = call_seconds
         self._queue = worker.metabase.queue
         self._claims = worker.claims
         self._arn = health.topic_arn
@@ -229,6 +247,8 @@ class TopicDrain:
         """Whether messages stay in their places: one that fails holds up those behind it."""
         self._slow_at_ns = slow_at_ns(health)
         """When an answer last came slowly; 0 is never."""
+        self._very_slow = is_very_slow(health)
+        """Whether it answers, but needs longer than a first retry waits."""
         self._spent_seconds = 0.0
         """How long the last call took."""
         learnt = worker.flows.pop(self._arn, Flow(1) if self._failures else Flow())
@@ -258,10 +278,7 @@ class TopicDrain:
                     continue
                 break
             self._flow = self._flow.after(
-                len(parked),
-                len(parked) - found.parked,
-                self._spent_seconds,
-                self._worker.settings.retry_deadline_seconds,
+                len(parked), len(parked) - found.parked, self._spent_seconds, self._call_seconds
             )
             if time.monotonic() > ends:
                 self._report_answers(failures=1)
@@ -281,11 +298,13 @@ class TopicDrain:
         """What became of them, and why the destination is taken for down if it is."""
         messages = [each.message for each in parked]
         waiting = Wait()
-        outcomes = self._publish(messages, self._worker.settings.retry_deadline_seconds)
+        outcomes = self._publish(messages, self._call_seconds)
         self._spent_seconds = waiting.seconds()
         if waiting.is_slow(len(messages), self._worker.settings.deadline_seconds):
             self._slow_at_ns = time.time_ns()
         found = sort_outcomes(messages, outcomes, time.time_ns())
+        if found.delivered and not found.waiting:
+            self._learn_pace()
         tried = zip(parked, outcomes, strict=True)
         self._queue.settle(
             settlement(((each.id, each.attempts, outcome) for each, outcome in tried), self._message_due_ns)
@@ -294,6 +313,14 @@ class TopicDrain:
             self._failures = 0  # what fails from here on is a new outage
         failed = found.failure(ordered=self._ordered)
         return found.tally(), None if self._is_refusal(parked, found) else failed
+
+    def _learn_pace(self) -> None:
+        """All was answered: so it is known how long that takes, and an outage before it is over."""
+        first_seconds = self._worker.settings.retry_deadline_seconds
+        if self._spent_seconds > first_seconds:
+            self._very_slow = True
+        elif not self._very_slow:
+            self._call_seconds = first_seconds
 
     def _is_refusal(self, parked: Sequence[Parked], found: Sorted) -> bool:
         """Whether the destination works, and only keeps refusing messages that it has refused before."""
@@ -341,7 +368,9 @@ class TopicDrain:
         if is_slow or failures:
             self._worker.flows[self._arn] = self._flow
         self._claims.give_up(
-            slow_health(self._arn, self._slow_at_ns) if is_slow else TopicHealth(self._arn, failures)
+            slow_health(self._arn, self._slow_at_ns, very=self._very_slow)
+            if is_slow
+            else TopicHealth(self._arn, failures)
         )
 
     def _publishing(self) -> Publish:

@@ -35,6 +35,8 @@ MOST_LATE = ATTEMPT_THREADS - 2 * THREADS
 """With so many calls late, others are given up at the deadline: there is a thread for each topic in turn."""
 DRAIN_THREADS = 256
 """Topics whose parked messages are tried at once; most of them wait for a destination that hangs."""
+LONG_DRAINS = DRAIN_THREADS // 4
+"""Of these, topics whose calls may take longer than a first retry: other threads are free again soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,12 @@ class Worker:
     """Of topics that answer, and have more to come or are slow."""
     drains: dict[Future[Any], str] = field(default_factory=dict)
     """Those under way with their topics, also of earlier tasks: their publishers must stay open."""
+    waiting_long: set[str] = field(default_factory=set)
+    """Topics among these whose calls may take longer than a first retry."""
 
     def drained(self, drain: Future[Any]) -> None:
         """A drain has ended."""
-        self.drains.pop(drain, None)
+        self.waiting_long.discard(self.drains.pop(drain, ""))
 
     @property
     def retry_policy(self) -> RetryPolicy:
@@ -106,7 +110,9 @@ def make_worker(settings: PipelineSettings, metabase: Metabase) -> Worker:
         attempts=ThreadPoolExecutor(ATTEMPT_THREADS, thread_name_prefix="attempt"),
         drain_publishers=Publishers(open_publisher, connections),
         drain_threads=ThreadPoolExecutor(DRAIN_THREADS, thread_name_prefix="drain"),
-        claims=Claims(metabase.queue, settings.retry_deadline_seconds),
+        claims=Claims(
+            metabase.queue, max(settings.retry_deadline_seconds, settings.longest_deadline_seconds)
+        ),
         full=FullTopics(metabase.queue, metabase.topics, queue_limits(settings)),
         receipts=Receipts(Path(settings.receipts or settings.scratch / "receipts")),
     )

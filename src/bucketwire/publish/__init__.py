@@ -15,6 +15,14 @@ def open_publisher(topic: Topic, connections: Connections) -> Publisher:
     return publisher_kind(topic.endpoint.partition("://")[0].lower(), topic.name)(topic, connections)
 
 
+def may_be_slow(topic: Topic) -> bool:
+    """Whether the destination may do work of its own before it answers, as HTTP endpoints do.
+
+    Brokers do not. Topics of one broker share connections, on which a long call would hold up the others.
+    """
+    return topic.endpoint.partition("://")[0].lower() in {"http", "https"}
+
+
 def publisher_kind(scheme: str, name: str) -> Callable[[Topic, Connections], Publisher]:
     """What publishes to such an endpoint; `ConfigError` when nothing does, or its library is missing."""
     try:

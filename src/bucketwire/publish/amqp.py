@@ -26,7 +26,7 @@ from bucketwire.publish.amqp_broker import broker_from_topic
 from bucketwire.publish.amqp_call import Target
 from bucketwire.publish.amqp_failure import Failure
 from bucketwire.publish.amqp_lanes import Lanes
-from bucketwire.publish.base import Outcome, Retry
+from bucketwire.publish.base import Outcome, Retry, no_answer
 from bucketwire.publish.connections import Connections
 
 LANES = 4
@@ -64,7 +64,7 @@ class AmqpPublisher:
         """Publish the messages; see `Publisher.publish`."""
         give_up_at = time.monotonic() + deadline_seconds
         batch = Batch(messages, self._target.routing_key, ordered=self._ordered)
-        unanswered = Retry(f"no answer within {deadline_seconds:g} s")
+        unanswered = no_answer(deadline_seconds)
         if messages and deadline_seconds > 0:
             try:
                 self._hangs = self._deliver(batch, give_up_at)

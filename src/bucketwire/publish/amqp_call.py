@@ -20,6 +20,11 @@ from bucketwire.event.message import Message
 from bucketwire.publish.amqp_batch import Batch
 from bucketwire.publish.amqp_channel import AmqpChannel
 from bucketwire.publish.amqp_failure import Failure, TooLarge, unexpected_failure
+from bucketwire.publish.headers import EVENT_ID, KEY
+
+CE_PREFIXES = ("ce-", "cloudEvents:")
+"""What stands before the attributes of a CloudEvent, each sent under both names: of Knative's binding for
+RabbitMQ, and of CloudEvents' for AMQP 1.0, as which a consumer of the same queue may read it."""
 
 _PERSISTENT = 2
 
@@ -138,11 +143,11 @@ class Call:
 
 def _properties(message: Message) -> Any:
     """What travels beside the body."""
-    headers = {"bucketwire-event-id": message.event_id}
+    headers = {EVENT_ID: message.event_id}
     if message.key:
-        headers["bucketwire-key"] = message.key
-    for name, value in message.cloudevent.items():
-        headers[f"cloudEvents:{name}"] = value
+        headers[KEY] = message.key
+    for prefix in CE_PREFIXES:
+        headers |= {prefix + name: value for name, value in message.cloudevent.items()}
     return pika.BasicProperties(
         content_type=message.content_type,
         delivery_mode=_PERSISTENT,

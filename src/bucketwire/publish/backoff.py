@@ -4,8 +4,8 @@ Without settings: after 1, 2, 4, 8 s, then every 8 s, for ever. A topic, or the 
 a pause of its own, a greatest age and a greatest number of retries. Pauses are spread a little, so that what
 failed together does not return together.
 
-A pause is from the beginning of one attempt to that of the next: who has waited five seconds for an answer in
-vain has waited, and an endpoint that swallows requests gets one every 8 s as any other does.
+A pause is from the beginning of one attempt to that of the next: who has waited for an answer in vain has
+waited, and an endpoint that swallows requests is tried as often as any other, unless a call may take longer.
 
 Pure: the caller brings the randomness, so that a test can say what the answer is.
 """

@@ -1,5 +1,6 @@
 """The contract of a publisher: bytes in, one outcome a message out."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,6 +33,19 @@ class Retry:
 
 Outcome = Delivered | Rejected | Retry
 
+_NO_ANSWER = re.compile(r"no answer within ([0-9.e+-]+) s")
+
+
+def no_answer(deadline_seconds: float) -> Retry:
+    """The outcome of a message that had no answer by the deadline of the call."""
+    return Retry(f"no answer within {deadline_seconds:g} s")
+
+
+def no_answer_seconds(reason: str) -> float | None:
+    """How long an answer was waited for in vain, if that is the reason."""
+    found = _NO_ANSWER.fullmatch(reason)
+    return float(found[1]) if found else None
+
 
 class Publisher(Protocol):
     """A connection to one destination. Publishers never format: a message goes out as it is."""
@@ -39,7 +53,7 @@ class Publisher(Protocol):
     def publish(self, messages: Sequence[Message], deadline_seconds: float) -> list[Outcome]:
         """Send the messages and block until each has its outcome, or the deadline has passed.
 
-        Outcomes stand in the order of the messages. What is unanswered at the deadline is `Retry`.
+        Outcomes stand in the order of the messages. What is unanswered at the deadline is `no_answer`.
         Never raises for what a destination does: unreachable, hanging or lying is an outcome.
         Calling it twice sends twice. Threads may call it at once.
         """

@@ -21,7 +21,7 @@ import pycurl
 
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
-from bucketwire.publish.base import Outcome, Rejected, Retry
+from bucketwire.publish.base import Outcome, Rejected, Retry, no_answer
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.guard import PRIVATE_NETWORK
 from bucketwire.publish.http_client import CONNECT_SECONDS, IN_FLIGHT, HttpClient
@@ -55,7 +55,7 @@ class HttpPublisher:
         """Post the messages; see `Publisher.publish`."""
         give_up_at = time.monotonic() + deadline_seconds
         batch = _Batch(messages)
-        unanswered = Retry(f"no answer within {deadline_seconds:g} s")
+        unanswered = no_answer(deadline_seconds)
         key = ("http", self._destination.peer, self._connect_seconds)
         try:
             with self._connections.alone(key, self._open_client) as client:

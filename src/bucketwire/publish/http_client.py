@@ -24,6 +24,7 @@ from bucketwire.publish.guard import forbidden
 from bucketwire.publish.http_request import Peer
 from bucketwire.publish.pem_files import trust
 
+USER_AGENT = f"bucketwire/{__version__}"
 IN_FLIGHT = 64
 """Requests, and so connections, open at once."""
 ANSWER_LIMIT_BYTES = 64 * 1024
@@ -114,7 +115,7 @@ class HttpClient:
         request.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         request.setopt(pycurl.PROXY, "")
         request.setopt(pycurl.FOLLOWLOCATION, 0)
-        request.setopt(pycurl.USERAGENT, f"bucketwire/{__version__}")
+        request.setopt(pycurl.USERAGENT, USER_AGENT)
         request.setopt(pycurl.WRITEFUNCTION, _throw_away)
         request.setopt(pycurl.MAXFILESIZE, ANSWER_LIMIT_BYTES)
         request.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(self._connect_seconds * 1000)))

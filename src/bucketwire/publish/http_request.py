@@ -14,10 +14,16 @@ from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
 from bucketwire.errors import ConfigError
 from bucketwire.event.message import Message
 from bucketwire.event.topic import ENDPOINT, Topic
+from bucketwire.publish.headers import CONTENT_TYPE, EVENT_ID, KEY
 from bucketwire.publish.webhooks import Signer, signer_from_text
 
 CA_LOCATION = "ca-location"
 SIGNING_SECRET = "signing-secret"  # noqa: S105 - the name of the attribute
+CE_PREFIX = "ce-"
+"""What stands before the attributes of a CloudEvent."""
+AUTHORIZATION = "Authorization"
+
+_CONTENT_TYPE, _EVENT_ID, _KEY = CONTENT_TYPE.title(), EVENT_ID.title(), KEY.title()
 
 _UNTOUCHED_IN_HEADERS = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -52,11 +58,11 @@ class Destination:
     def headers(self, message: Message, at_seconds: float) -> list[str]:
         """The header lines of an attempt at that time; libcurl does not send one without a value."""
         lines = [
-            f"Content-Type: {message.content_type}",
-            f"Bucketwire-Event-Id: {message.event_id}",
-            f"Bucketwire-Key: {header_value(message.key)}",
+            f"{_CONTENT_TYPE}: {message.content_type}",
+            f"{_EVENT_ID}: {message.event_id}",
+            f"{_KEY}: {header_value(message.key)}",
             *self.fixed_headers,
-            *(f"ce-{name}: {header_value(value)}" for name, value in message.cloudevent.items()),
+            *(f"{CE_PREFIX}{name}: {header_value(value)}" for name, value in message.cloudevent.items()),
         ]
         if self.signer is not None:
             lines += self.signer.headers(message.event_id, message.body, int(at_seconds))
@@ -130,4 +136,4 @@ def _authorization(parts: SplitResult) -> tuple[str, ...]:
     if parts.username is None:
         return ()
     credentials = unquote_to_bytes(parts.username) + b":" + unquote_to_bytes(parts.password or "")
-    return (f"Authorization: Basic {base64.b64encode(credentials).decode()}",)
+    return (f"{AUTHORIZATION}: Basic {base64.b64encode(credentials).decode()}",)

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaException
 from bucketwire.errors import ConfigError
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
-from bucketwire.publish.base import Outcome, Retry
+from bucketwire.publish.base import Outcome, Retry, no_answer
 from bucketwire.publish.connections import Connections
 from bucketwire.publish.kafka_failure import TOO_LARGE
 from bucketwire.publish.kafka_guard import BrokersGuard
@@ -44,7 +44,7 @@ class KafkaPublisher:
     def publish(self, messages: Sequence[Message], deadline_seconds: float) -> list[Outcome]:
         """Produce the messages; see `Publisher.publish`."""
         until = time.monotonic() + deadline_seconds
-        unanswered = Retry(f"no answer within {deadline_seconds:g} s")
+        unanswered = no_answer(deadline_seconds)
         if not messages or deadline_seconds <= 0:
             return [unanswered] * len(messages)
         if self._guard and (refusal := self._guard.refusal(deadline_seconds)):

@@ -24,10 +24,13 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from bucketwire.event.message import Message
 from bucketwire.log import get_logger
 from bucketwire.publish.base import Delivered, Outcome, Retry
+from bucketwire.publish.headers import CONTENT_TYPE, EVENT_ID, KEY
 from bucketwire.publish.kafka_failure import connection_reason, outcome_of
 from bucketwire.publish.kafka_scout import ListenersGuard
 from bucketwire.publish.kafka_settings import Cluster
 
+CE_PREFIX = "ce_"
+"""What stands before the attributes of a CloudEvent."""
 TURN_SECONDS = 0.5
 """How long a producer's thread waits for answers before it looks whether it is still wanted."""
 
@@ -308,11 +311,11 @@ class _Log:
 
 def _headers(message: Message) -> dict[str, str | bytes | None]:
     headers: dict[str, str | bytes | None] = {
-        "content-type": message.content_type,
-        "bucketwire-event-id": message.event_id,
+        CONTENT_TYPE: message.content_type,
+        EVENT_ID: message.event_id,
     }
     if message.key:  # a test event is about no object
-        headers["bucketwire-key"] = message.key
+        headers[KEY] = message.key
     if message.cloudevent:
-        headers |= {f"ce_{name}": value for name, value in message.cloudevent.items()}
+        headers |= {CE_PREFIX + name: value for name, value in message.cloudevent.items()}
     return headers

@@ -28,11 +28,14 @@ from bucketwire.errors import ConfigError, Unavailable
 from bucketwire.event.arn import valid_pubsub_names
 from bucketwire.event.message import Message
 from bucketwire.event.topic import Topic
-from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry
+from bucketwire.publish.base import Delivered, Outcome, Rejected, Retry, no_answer
 from bucketwire.publish.connections import Connections
+from bucketwire.publish.headers import CONTENT_TYPE, EVENT_ID, KEY
 from bucketwire.publish.pubsub_client import PubsubClient, PubsubSettings, settings_from_environment
 from bucketwire.publish.pubsub_failure import FOR_ALL, retry_of_failure
 
+CE_PREFIX = "ce-"
+"""What stands before the attributes of a CloudEvent."""
 MESSAGES_A_REQUEST = 250
 """A quarter of what Pub/Sub takes: more at once is hardly faster, and a refused run is soon divided."""
 BYTES_A_REQUEST = 1_000_000
@@ -83,7 +86,7 @@ class PubsubPublisher:
                 pass  # the credentials are still being looked for: nothing was sent
             except Unavailable as problem:
                 batch.dead = Retry(problem.message)
-        unanswered = batch.dead or Retry(f"no answer within {deadline_seconds:g} s")
+        unanswered = batch.dead or no_answer(deadline_seconds)
         return [outcome or unanswered for outcome in batch.outcomes]
 
     def close(self) -> None:
@@ -241,11 +244,11 @@ def _path_from_topic(topic: Topic) -> str:
 
 def _attributes(message: Message) -> dict[str, str]:
     """What travels beside the body; CloudEvents attributes are named as Google's binding has it."""
-    attributes = {"bucketwire-event-id": message.event_id, "content-type": message.content_type}
+    attributes = {EVENT_ID: message.event_id, CONTENT_TYPE: message.content_type}
     if message.key:  # a test event is about none
-        attributes["bucketwire-key"] = message.key
+        attributes[KEY] = message.key
     for name, value in message.cloudevent.items():
-        attributes[f"ce-{name}"] = value
+        attributes[CE_PREFIX + name] = value
     return attributes
 
 
@@ -253,7 +256,7 @@ def _measure(message: Message) -> tuple[int, str | None]:
     """The bytes that the message takes in a request, at most, and why Pub/Sub would never take it, if so."""
     extra = message.cloudevent
     try:
-        names = [_utf8_bytes(name) + len("ce-") for name in extra]
+        names = [_utf8_bytes(name) + len(CE_PREFIX) for name in extra]
         values = [_utf8_bytes(value) for value in _values(message)]
     except UnicodeEncodeError:
         return 0, "an attribute is not valid Unicode"

@@ -13,10 +13,13 @@ import binascii
 import hmac
 from dataclasses import dataclass, field
 
+ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 PREFIX = "whsec_"
 MOST_SECRETS = 2
 SECRET_BYTES = range(24, 65)
 """How long a secret may be, before it is written in base64."""
+SECRET_FORM = f"{PREFIX} and base64 of {SECRET_BYTES[0]} to {SECRET_BYTES[-1]} bytes, padded with ="
+"""Not all libraries that check signatures take a secret without padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,9 @@ class Signer:
         signed = b"%b.%d.%b" % (event_id.encode(), at_seconds, body)
         signatures = " ".join(_signature(secret, signed) for secret in self.secrets)
         return (
-            f"webhook-id: {event_id}",
-            f"webhook-timestamp: {at_seconds}",
-            f"webhook-signature: {signatures}",
+            f"{ID}: {event_id}",
+            f"{TIMESTAMP}: {at_seconds}",
+            f"{SIGNATURE}: {signatures}",
         )
 
 
@@ -47,13 +50,11 @@ def signer_from_text(text: str) -> Signer:
 def _secret(word: str) -> bytes:
     encoded = word.removeprefix(PREFIX)
     try:
-        secret = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+        secret = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         secret = b""
     if encoded == word or len(secret) not in SECRET_BYTES:
-        raise ValueError(
-            f"a secret is {PREFIX} and then {SECRET_BYTES[0]} to {SECRET_BYTES[-1]} bytes in base64"
-        )
+        raise ValueError(f"a secret is {SECRET_FORM}")
     return secret
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from bucketwire.errors import CallError, ConfigError, InvalidRequest
 from bucketwire.event.dialect import AWS, CEPH, Dialect
+from bucketwire.event.topic import Topic
 from bucketwire.metainfo import topic_attributes
 from bucketwire.metainfo.aws_attributes import WORDS_FOR_NOTHING
 from bucketwire.metainfo.topic_attributes import (
@@ -21,11 +22,14 @@ from bucketwire.metainfo.topic_attributes import (
     checked_attributes,
     secrets_among,
 )
+from bucketwire.metainfo.topic_view import shown_attributes
 from bucketwire.pipeline.attempt import LONGEST_WAIT_SECONDS
+from bucketwire.publish.webhooks import signer_from_text
 from factories import topic
 
 PAGE = Path(__file__).parents[3] / "docs" / "topics.md"
 KEY = "whsec_" + b64encode(b"k" * 32).decode()
+OTHER_KEY = "whsec_" + b64encode(b"o" * 32).decode()
 
 
 def refused(**attributes: str) -> str:
@@ -61,7 +65,7 @@ def refused(**attributes: str) -> str:
         ("test-event-records", "true"),
         ("ca-location", "/etc/ssl/ca.pem"),
         ("signing-secret", KEY),
-        ("signing-secret", f"{KEY} {KEY}"),
+        ("signing-secret", f"{KEY} {OTHER_KEY}"),
         ("amqp-exchange", "amq.topic"),
         ("amqp-ack-level", "routable"),
         ("kafka-ack-level", "none"),
@@ -73,6 +77,69 @@ def refused(**attributes: str) -> str:
     ],
 )
 def test_what_an_attribute_may_be_is_kept_as_it_was_sent(name: str, text: str) -> None:
+    assert checked_attributes({name: text}, AWS) == {name: text}
+
+
+@pytest.mark.parametrize("dialect", [AWS, CEPH])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("push-endpoint", "https://user:hush@host:8443/path?x=1"),
+        ("push-endpoint", "amqps://user:hush@host/vhost"),
+        ("user-name", "hush"),
+        ("password", "hush"),
+        ("signing-secret", KEY),
+    ],
+)
+def test_a_secret_as_it_is_shown_cannot_be_set(name: str, text: str, dialect: Dialect) -> None:
+    kept = checked_attributes({name: text}, dialect)
+    shown = shown_attributes(Topic("arn", "name", "owner", kept))[name]
+    assert "****" in shown
+    with pytest.raises(InvalidRequest, match=f"{name}: .* send the secret itself") as raised:
+        checked_attributes({name: shown}, dialect)
+    assert raised.value.code == dialect.bad_topic_code
+
+
+def test_two_signing_secrets_that_are_one_are_refused() -> None:
+    """Who sets them believes that the secret is being replaced."""
+    told = refused(signing__secret=f"{KEY} {KEY}")
+    assert told.endswith("both secrets are the same; to replace one, send the old and the new one")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEY,
+        KEY.rstrip("="),
+        f"{KEY}==",
+        f"{KEY} {OTHER_KEY}",
+        f"{KEY}  {OTHER_KEY}",
+        KEY[:-3],
+        "whsec_ü",
+        "whsec_",
+    ],
+)
+def test_what_may_be_set_can_be_signed_with(text: str) -> None:
+    try:
+        checked_attributes({"signing-secret": text}, AWS)
+    except InvalidRequest:
+        with pytest.raises(ValueError, match="a secret is"):
+            signer_from_text(text)
+    else:
+        assert signer_from_text(text).secrets
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("push-endpoint", "http://host/****"),
+        ("push-endpoint", "http://****@host/"),
+        ("push-endpoint", "http://user:*****@host/"),
+        ("OpaqueData", "****"),
+        ("password", "****-and-more"),
+    ],
+)
+def test_stars_in_other_places_are_taken(name: str, text: str) -> None:
     assert checked_attributes({name: text}, AWS) == {name: text}
 
 
@@ -111,7 +178,9 @@ def test_what_an_attribute_may_be_is_kept_as_it_was_sent(name: str, text: str) -
         ("signing-secret", "hush"),
         ("signing-secret", "whsec_" + b64encode(b"short").decode()),
         ("signing-secret", "whsec_!"),
-        ("signing-secret", f"{KEY} {KEY} {KEY}"),
+        ("signing-secret", f"{KEY} {OTHER_KEY} whsec_{b64encode(b'x' * 32).decode()}"),
+        ("signing-secret", f"{KEY},{OTHER_KEY}"),
+        ("signing-secret", KEY.rstrip("=")),
         ("amqp-exchange", "x" * 256),
         ("amqp-ack-level", "all"),
         ("kafka-ack-level", "routable"),

@@ -284,6 +284,19 @@ def test_a_password_in_the_endpoint_is_never_shown() -> None:
     assert without_password("http://host/") == "http://host/"
 
 
+@pytest.mark.parametrize("dialect", [AWS, CEPH])
+def test_to_set_or_create_what_is_shown_overwrites_no_secret(dialect: Dialect) -> None:
+    existing = topic("https://user:hush@host/")
+    shown = shown_attributes(existing)["push-endpoint"]
+    for error in (
+        error_of(set_to, existing, "push-endpoint", shown, dialect=dialect),
+        error_of(create, existing, topic(shown), dialect=dialect),
+        error_of(create, None, topic(shown), dialect=dialect),
+    ):
+        assert error.code == dialect.bad_topic_code
+        assert "send the secret itself" in error.message
+
+
 def test_no_secret_is_in_any_view_of_a_topic() -> None:
     attributes = {"password": "hush-1", "user-name": "hush-2", "signing-secret": "hush-3", "odd": "hush-4"}
     attributes["oauth-token-endpoint"] = "https://client:hush-6@idp/token"

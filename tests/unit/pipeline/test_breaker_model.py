@@ -46,6 +46,7 @@ CRITICAL_FAILURES = 5
 FAILED_CALLS_BEFORE_ALARM = CRITICAL_FAILURES - 1
 """One failure may be a slow answer."""
 MANY = 1_000
+CALL_SECONDS = 5.0
 
 _runs = count()
 
@@ -193,7 +194,7 @@ class BreakerMachine(RuleBasedStateMachine):
         self.rig.worker.router.refresh()
         known = health or TopicHealth(self.arn)
         assert self.rig.worker.claims.take([known]) == [known]
-        return TopicDrain(self.rig.worker, known)
+        return TopicDrain(self.rig.worker, known, CALL_SECONDS)
 
     def check_calls(self, calls: list[list[str]], due: list[Parked], mode: str, *, probing: bool) -> None:
         """A topic in doubt gets one message, and no second one unless that gets through; in order."""

@@ -174,7 +174,7 @@ class Topic:
         health = TopicHealth(self.arn, failures, 0, "HTTP 503")
         self.worker.metabase.queue.report(health)
         assert self.worker.claims.take([health]) == [health]
-        return TopicDrain(self.worker, health)
+        return TopicDrain(self.worker, health, CALL_SECONDS)
 
     def look(self, seconds: int) -> None:
         """Note whether another worker would take it in the course of so many seconds."""
@@ -436,7 +436,7 @@ def test_a_slow_topic_gets_more_at_once_from_drain_to_drain(
     while waiting(metabase, arn):
         health = metabase.queue.unhealthy()[arn]
         assert worker.claims.take([health])
-        TopicDrain(worker, health).run()
+        TopicDrain(worker, health, CALL_SECONDS).run()
     assert [len(call) for call in destination.calls] == [1, 2, 4, 8, 16, 32, 64, 73]
     assert sum(map(len, destination.calls)) == 200
 
@@ -458,7 +458,7 @@ def test_no_more_go_out_at_once_than_are_answered_in_half_the_time(
         health = metabase.queue.unhealthy().get(arn, slow_health(arn, clock.time_ns()))
         metabase.queue.report(health)
         assert worker.claims.take([health])
-        TopicDrain(worker, health).run()
+        TopicDrain(worker, health, CALL_SECONDS).run()
     assert [len(call) for call in destination.calls] == [1, 2, 4, 8, 16, 32, 32, 5]
 
 

@@ -25,6 +25,7 @@ from written import written_changes
 OK, REFUSED = Delivered(), Rejected("HTTP 413")
 FAILED, OTHER = Retry("HTTP 500"), Retry("HTTP 404")
 PAUSE, LONG_PAUSE = Retry("HTTP 429", 7), Retry("HTTP 503", 600)
+CALL_SECONDS = 5.0
 
 
 def failure(outcomes: list[Outcome], *, ordered: bool = False) -> Retry | None:
@@ -111,6 +112,6 @@ def test_and_in_a_drain_that_goes_on_no_longer(worker: Worker, metabase: Metabas
     metabase.queue.park([message(event_id) for event_id in "abc"], due_at_ns=0, attempts=1, reason="HTTP 503")
     worker.router.refresh()
     (health,) = worker.claims.take([TopicHealth(TOPIC_ARN)])
-    assert TopicDrain(worker, health).run() == Tally(delivered=1, parked=2)
+    assert TopicDrain(worker, health, CALL_SECONDS).run() == Tally(delivered=1, parked=2)
     worker.claims.drop(TOPIC_ARN)
     assert_pauses(metabase, 2)

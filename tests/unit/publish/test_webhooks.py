@@ -55,17 +55,13 @@ def test_an_old_attempt_is_not_accepted() -> None:
         Webhook(OLD).verify(b"{}", headers)
 
 
-def test_a_secret_without_padding_is_the_same_secret() -> None:
-    assert signer_from_text(ODD.rstrip("=")) == signer_from_text(ODD)
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "", " ", "hunter2", OLD.removeprefix("whsec_"), "whsec_", "whsec_hunter2", "whsec_" + "ü" * 40,
         "whsec_" + "!" * 40, "whsec_" + base64.b64encode(b"x" * 23).decode(),
         "whsec_" + base64.b64encode(b"x" * 65).decode(), f"{OLD} {NEW} {ODD}", f"{OLD} hunter2",
-        f"{OLD},{NEW}",
+        f"{OLD},{NEW}", ODD.rstrip("="), f"{ODD}=",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_is_refused_without_showing_it(text: str) -> None:
