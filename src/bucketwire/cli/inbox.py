@@ -1,6 +1,7 @@
 """`bucketwire inbox`: an HTTP endpoint that prints each event, so that a first event needs nothing else.
 
     request --> 200 at once --> one line an event, or the body, set out readably --> terminal
+                                its headers below, if they are asked for
 
 Whatever arrives is a stranger's: what is not printable (terminal controls, reversed writing) is shown as an
 escape and never sent to the terminal.
@@ -9,8 +10,9 @@ escape and never sent to the terminal.
 import json
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus
@@ -25,12 +27,35 @@ from rich.text import Text
 from bucketwire.cli.env import endpoint
 from bucketwire.cli.shown import printable
 from bucketwire.errors import ConfigError
+from bucketwire.event.dialect import DIALECTS
 
 BODY_LIMIT_BYTES = 16 * 1024 * 1024
 """A larger body is answered 413 and not kept."""
 
-_COLOURS = {"ObjectCreated": "green", "ObjectRemoved": "red"}
+_COLOURS = {
+    "ObjectCreated": "green",
+    "ObjectRemoved": "red",
+    "Object:Write": "green",
+    "Object:Delete": "red",
+    "s3:TestEvent": "cyan",
+}
+_CREDENTIALS = {b"authorization", b"proxy-authorization", b"cookie", b"x-api-key"}
+_NOISE = frozenset(
+    {
+        b"accept",
+        b"accept-encoding",
+        b"connection",
+        b"content-length",
+        b"expect",
+        b"host",
+        b"transfer-encoding",
+    }
+)
+"""Headers that say nothing of the event."""
+_ENCODING = {dialect.event_source for dialect in DIALECTS.values() if dialect.url_encoded_key}
+"""Sources of events whose keys are URL-encoded."""
 
+Headers = Iterable[tuple[bytes, bytes]]
 Messages = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -45,11 +70,14 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each body as one line of JSON.")
-def inbox(host: str, port: int, *, as_json: bool) -> None:
+@click.option("--headers", is_flag=True, help="Print the headers of each request below it; not with --json.")
+def inbox(host: str, port: int, *, as_json: bool, headers: bool) -> None:
     """Listen on HTTP and print each event received."""
+    if as_json and headers:
+        raise click.UsageError("--json prints bodies alone: leave it out to see --headers")
     listener = _listen(host, port)
     _greet(endpoint(host, listener.getsockname()[1]) + "/", Console(stderr=as_json, highlight=False))
-    app = Inbox(print_json if as_json else Printer(Console(highlight=False)))
+    app = Inbox(print_json if as_json else Printer(Console(highlight=False), headers=headers))
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -86,24 +114,24 @@ def _greet(url: str, console: Console) -> None:
 
 
 class Inbox:
-    """The ASGI application: takes a body, answers, then shows it."""
+    """The ASGI application: takes a body, answers, then shows it with its headers."""
 
-    def __init__(self, show: Callable[[bytes], None]) -> None:
+    def __init__(self, show: Callable[[bytes, Headers], None]) -> None:
         self._show = show
         self.on_closed_output: Callable[[], None] = lambda: None
 
-    async def __call__(self, _scope: dict[str, Any], receive: Messages, send: Send) -> None:
+    async def __call__(self, scope: dict[str, Any], receive: Messages, send: Send) -> None:
         """Serve one request."""
         body = await _body(receive)
         status = 413 if body is None else 200
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
         if body:
-            self._print(body)
+            self._print(body, scope["headers"])
 
-    def _print(self, body: bytes) -> None:
+    def _print(self, body: bytes, headers: Headers) -> None:
         try:
-            self._show(body)
+            self._show(body, headers)
         except (BrokenPipeError, SystemExit):  # as in `bucketwire inbox | head`; rich makes it an exit
             self.on_closed_output()
 
@@ -127,16 +155,18 @@ async def _body(receive: Messages) -> bytes | None:
 class Printer:
     """Prints events as coloured lines."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, headers: bool) -> None:
         self._console = console
+        self._headers = headers
 
-    def __call__(self, body: bytes) -> None:
-        """Print what the body holds."""
-        for line in lines(body, datetime.now(UTC)):
+    def __call__(self, body: bytes, headers: Headers) -> None:
+        """Print what the body holds, and what stood above it."""
+        below = header_lines(headers) if self._headers else []
+        for line in [*lines(body, datetime.now(UTC)), *below]:
             self._console.print(line, soft_wrap=True)
 
 
-def print_json(body: bytes) -> None:
+def print_json(body: bytes, _: Headers) -> None:
     """Print the body as one line of JSON: as it came if that is one printable line already."""
     sys.stdout.write(json_line(body) + "\n")
     sys.stdout.flush()
@@ -174,15 +204,42 @@ class _TestEvent(msgspec.Struct, rename="pascal"):
     bucket: str
 
 
+class _CosMessage(msgspec.Struct):
+    format: str
+    event_type: str
+    request_time: str
+    bucket_name: str
+    object_name: str
+    object_length: int | None = None
+    object_etag: str | None = None
+
+
+class _CloudEvent(msgspec.Struct):
+    specversion: str
+    data: msgspec.Raw
+
+
 def lines(body: bytes, now: datetime) -> list[Text]:
-    """A line for each record of an S3 event, one for a test event, and anything else as it is, indented."""
-    event = _decoded(body, _Event)
-    if event is not None and event.records:
-        return [_record_line(record, now) for record in event.records]
-    test = _decoded(body, _TestEvent)
-    if test is not None and test.event == "s3:TestEvent":
-        return [_line(test.time, test.event, "cyan", test.bucket, [_latency(test.time, now)])]
-    return _other(body)
+    """A line for each record of an S3 event, one for any other event of ours; else the body, indented."""
+    around = _decoded(body, _CloudEvent)
+    event = body if around is None else bytes(around.data)
+    return [_line(each, now) for each in _told(event)] or _other(body)
+
+
+def header_lines(headers: Headers) -> list[Text]:
+    """A line for each header that tells of the event, indented. Of credentials only the kind is shown."""
+    return [
+        Text.assemble("    ", (printable(f"{name.decode('latin-1')}:"), "dim"), " ", _header(name, value))
+        for name, value in headers
+        if name not in _NOISE
+    ]
+
+
+def _header(name: bytes, value: bytes) -> str:
+    if name not in _CREDENTIALS:
+        return printable(value.decode("latin-1"))
+    kind, space, _ = value.partition(b" ")
+    return f"{kind.decode()} ****" if space and kind.isalpha() and b"authorization" in name else "****"
 
 
 def json_line(body: bytes) -> str:
@@ -202,29 +259,65 @@ def _decoded(body: bytes, kind: type[Any]) -> Any:
         return None
 
 
-def _record_line(record: _Record, now: datetime) -> Text:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a line says."""
+
+    time: str
+    name: str
+    subject: str
+    size_bytes: int | None = None
+    etag: str | None = None
+
+
+def _told(event: bytes) -> list[_Told]:
+    """What there is to say of an event, whatever its format; nothing if it is none of ours."""
+    if (records := _decoded(event, _Event)) is not None and records.records:
+        return [_told_of_record(each) for each in records.records]
+    if (test := _decoded(event, _TestEvent)) is not None and test.event == "s3:TestEvent":
+        return [_Told(test.time, test.event, test.bucket)]
+    if (record := _decoded(event, _Record)) is not None:
+        return [_told_of_record(record)]
+    if (message := _decoded(event, _CosMessage)) is not None:
+        return [_told_of_cos(message)]
+    return []
+
+
+def _told_of_record(record: _Record) -> _Told:
     subject = record.s3.object
-    key = subject.key if record.event_source == "ceph:s3" else unquote_plus(subject.key)
+    key = unquote_plus(subject.key) if record.event_source in _ENCODING else subject.key
+    where = f"{record.s3.bucket.name}/{key}"
+    return _Told(record.event_time, record.event_name, where, subject.size, subject.etag)
+
+
+def _told_of_cos(message: _CosMessage) -> _Told:
+    where = f"{message.bucket_name}/{message.object_name}"
+    return _Told(message.request_time, message.event_type, where, message.object_length, message.object_etag)
+
+
+def _line(told: _Told, now: datetime) -> Text:
     details = [
-        None if subject.size is None else decimal(subject.size),
-        None if subject.etag is None else f"eTag {subject.etag}",
-        _latency(record.event_time, now),
+        _size(told.size_bytes),
+        None if told.etag is None else f"eTag {told.etag}",
+        _latency(told.time, now),
     ]
-    colour = _COLOURS.get(record.event_name.partition(":")[0], "yellow")
-    return _line(record.event_time, record.event_name, colour, f"{record.s3.bucket.name}/{key}", details)
-
-
-def _line(time: str, name: str, colour: str, subject: str, details: list[str | None]) -> Text:
-    told = "  ".join(detail for detail in details if detail)
+    colour = _COLOURS.get(told.name) or _COLOURS.get(told.name.partition(":")[0], "yellow")
     return Text.assemble(
-        (printable(time), "dim"),
+        (printable(told.time), "dim"),
         "  ",
-        (printable(name), colour),
+        (printable(told.name), colour),
         "  ",
-        (printable(subject), "bold"),
+        (printable(told.subject), "bold"),
         "  ",
-        (printable(told), "dim"),
+        (printable("  ".join(detail for detail in details if detail)), "dim"),
     )
+
+
+def _size(size_bytes: int | None) -> str | None:
+    try:
+        return None if size_bytes is None else decimal(size_bytes)
+    except OverflowError:  # there is no such object
+        return None
 
 
 def _latency(event_time: str, now: datetime) -> str | None:

@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from http.client import HTTPConnection
 
 import pytest
+from click.testing import CliRunner
 
-from bucketwire.cli.inbox import json_line, lines
+from bucketwire.cli.inbox import header_lines, inbox, json_line, lines
 from bucketwire.cli.shown import printable
 from bucketwire.event.compose import Subscription
-from bucketwire.event.dialect import AWS, CEPH, Dialect
+from bucketwire.event.dialect import AWS, CEPH, DIALECTS, Dialect
 from bucketwire.event.installation import Installation
 from factories import change, rule, topic
 
@@ -29,9 +30,10 @@ def shown(body: bytes) -> list[str]:
     return [line.plain for line in lines(body, NOW)]
 
 
-def body_of(key: str, dialect: Dialect = AWS) -> bytes:
-    composed = Subscription(rule(), topic(), Installation(dialect)).compose(change(key, size_bytes=1500))
-    return composed.body
+def body_of(key: str, dialect: Dialect = AWS, **attributes: str) -> bytes:
+    installation = Installation(dialect, "48def817-f0a3-4949-abe2-9193be91de22")
+    found = Subscription(rule(), topic(**attributes), installation).compose(change(key, size_bytes=1500))
+    return found.body
 
 
 def test_a_record_is_one_line_with_all_that_matters() -> None:
@@ -46,10 +48,47 @@ def test_a_record_is_one_line_with_all_that_matters() -> None:
     ]
 
 
-@pytest.mark.parametrize("dialect", [AWS, CEPH], ids=["encoded", "as it is"])
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_the_key_is_shown_as_the_customer_wrote_it(dialect: Dialect) -> None:
     (line,) = shown(body_of("summer 2026/a+b%20ü.jpg", dialect))
     assert "  media/summer 2026/a+b%20ü.jpg  " in line
+
+
+FORMATS: dict[str, dict[str, str]] = {
+    "CloudEvents": {"format": "cloudevents"},
+    "CloudEvents, binary": {"format": "cloudevents", "cloudevents-mode": "binary"},
+    "COS": {"format": "cos"},
+}
+
+
+@pytest.mark.parametrize("attributes", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("dialect", [AWS, CEPH], ids=["aws", "ceph"])
+def test_other_formats_are_one_line_too(attributes: dict[str, str], dialect: Dialect) -> None:
+    (line,) = shown(body_of("summer 2026/ü.mp4", dialect, **attributes))
+    name = "Object:Write" if attributes["format"] == "cos" else "ObjectCreated:Put"
+    assert line.startswith("2025-11-15T20:24:40.123")
+    assert f"  {name}  media/summer 2026/ü.mp4  1.5 kB  eTag 5d41" in line
+    assert line.endswith("+400 ms")
+
+
+def test_headers_are_shown_below_without_those_that_say_nothing_of_the_event() -> None:
+    headers = [
+        (b"host", b"127.0.0.1:8085"),
+        (b"accept", b"*/*"),
+        (b"content-length", b"12"),
+        (b"content-type", b"application/json"),
+        (b"bucketwire-event-id", b"187847dfad211d15"),
+        (b"authorization", b"Basic dXNlcjpodXNo"),
+        (b"ce-subject", b"a%20b.mp4"),
+        (b"odd\x1b", b"\x1b[31m\xfc"),
+    ]
+    assert [line.plain for line in header_lines(headers)] == [
+        "    content-type: application/json",
+        "    bucketwire-event-id: 187847dfad211d15",
+        "    authorization: Basic ****",
+        "    ce-subject: a%20b.mp4",
+        "    odd\\x1b: \\x1b[31mü",
+    ]
 
 
 def test_a_removal_needs_no_size() -> None:
@@ -65,14 +104,16 @@ def test_each_record_has_its_line() -> None:
     assert len(shown(json.dumps({"Records": records}).encode())) == 2
 
 
-def test_the_test_event_is_shown() -> None:
+@pytest.mark.parametrize("is_cloudevent", [False, True])
+def test_the_test_event_is_shown(*, is_cloudevent: bool) -> None:
     event = {
         "Service": "Amazon S3",
         "Event": "s3:TestEvent",
         "Time": "2025-11-15T20:24:40.500Z",
         "Bucket": "media",
     }
-    (line,) = shown(json.dumps(event).encode())
+    sent = {"specversion": "1.0", "id": "1", "data": event} if is_cloudevent else event
+    (line,) = shown(json.dumps(sent).encode())
     assert line.split() == ["2025-11-15T20:24:40.500Z", "s3:TestEvent", "media", "+23", "ms"]
 
 
@@ -83,6 +124,8 @@ def test_other_json_is_set_out() -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        b'{"specversion": "1.0", "data": {"any": 1}}', b'{"specversion": "1.0", "data": null}',
+        b'{"format": "2.0"}', b'{"specversion": 1, "data": "\xff"}',
         b"hello", b"\xff\xfe\x00", b"{", b"[" * 100_000, b"1" * 5000, b'{"Records": []}', b'{"Records": [1]}',
         b'{"Records": null}', b'{"Event": 1}', b'"\\ud800"', b"NaN", b'{"Event": "s3:TestEvent"}',
         body_of("k").replace(b"2025-11-15T20:24:40.123Z", b"yesterday"),
@@ -101,6 +144,7 @@ def test_nothing_that_a_terminal_obeys_gets_through(evil: str) -> None:
     bodies = [
         body_of(f"a{evil}b"),
         body_of(f"a{evil}b", CEPH),
+        *(body_of(f"a{evil}b", **attributes) for attributes in FORMATS.values()),
         json.dumps({"Event": "s3:TestEvent", "Time": evil, "Bucket": evil}, ensure_ascii=False).encode(),
         json.dumps({"any": evil}, ensure_ascii=False).encode(),
         evil.encode() + b"text",
@@ -160,6 +204,49 @@ def test_the_command_answers_prints_and_ends_on_ctrl_c() -> None:
     ]
     assert "Traceback" not in err
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown_value"),
+    [
+        ("authorization", "Bearer hush", "Bearer ****"),
+        ("authorization", "hush", "****"),
+        ("authorization", "Basic\thush", "****"),
+        ("proxy-authorization", "Basic hush", "Basic ****"),
+        ("cookie", "session=1 hush", "****"),
+        ("x-api-key", "hush hush", "****"),
+    ],
+)
+def test_credentials_are_not_shown(name: str, value: str, shown_value: str) -> None:
+    (line,) = header_lines([(name.encode(), value.encode())])
+    assert line.plain == f"    {name}: {shown_value}"
+
+
+def test_an_event_with_a_size_beyond_all_numbers_is_shown_without_it() -> None:
+    body = body_of("film.mp4").replace(b'"size":1500', b'"size":1' + 400 * b"0")
+    (line,) = shown(body)
+    assert "  media/film.mp4  eTag " in line
+
+
+def test_with_headers_the_command_prints_those_of_each_request() -> None:
+    with running_inbox("--headers") as (process, port):
+        connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        for number in "12":
+            connection.request("POST", "/", body_of(number), {"Webhook-Id": f"id-{number}"})
+            assert connection.getresponse().read() == b""
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+        connection.close()
+    assert [line.split()[2] if "media" in line else line for line in out.splitlines()] == [
+        *("media/1", "    webhook-id: id-1"),
+        *("media/2", "    webhook-id: id-2"),
+    ]
+
+
+def test_headers_are_not_for_json() -> None:
+    ended = CliRunner().invoke(inbox, ["--json", "--headers"])
+    assert ended.exit_code == 2
+    assert "--json prints bodies alone" in ended.output
 
 
 def test_with_json_only_bodies_are_on_stdout() -> None:
