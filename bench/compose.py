@@ -161,6 +161,20 @@ def _described(number: int) -> ObjectChange:
     return msgspec.structs.replace(_usual(number), new=new)
 
 
+def _long_described(number: int) -> ObjectChange:
+    """With a dozen entries of metadata and the ten tags that an object may have."""
+    metadata = {f"camera-{each}": f"on the left side, {each}" for each in range(12)}
+    tags = {f"team-{each}": f"blue {each}" for each in range(10)}
+    new = msgspec.structs.replace(_object(number), metadata=metadata, tags=tags)
+    return msgspec.structs.replace(_usual(number), new=new)
+
+
+def _escaped(number: int) -> ObjectChange:
+    """With text in which JSON escapes something."""
+    new = msgspec.structs.replace(_object(number), metadata={"title": 'The "Red" One'})
+    return msgspec.structs.replace(_usual(number), new=new)
+
+
 def _odd_key(number: int) -> ObjectChange:
     return msgspec.structs.replace(_usual(number), key=f"vidéos 2026/{number:08d}.mp4")
 
@@ -183,10 +197,20 @@ def _hidden(number: int) -> ObjectChange:
 
 
 def _in_turn(number: int) -> ObjectChange:
-    """All kinds of one bucket, but for odd keys: each message is of another shape than the one before."""
+    """Five kinds of one bucket: each message is of another shape than the one before."""
     kinds = (_usual, _bare, _described, _deleted, _hidden)
     made = kinds[number % len(kinds)](number)
     return msgspec.structs.replace(made, bucket=_usual(number).bucket)
+
+
+def _many_in_turn(number: int) -> ObjectChange:
+    """Of 24 shapes: four ways to put an object with none to two entries of metadata, and none or one tag."""
+    operations = (Operation.PUT, Operation.POST, Operation.COPY, Operation.COMPLETE_MULTIPART_UPLOAD)
+    operation = operations[number % 4]
+    metadata = {f"camera-{each}": "left" for each in range(number // 4 % 3)}
+    tags = {"team": "blue"} if number // 12 % 2 else {}
+    new = msgspec.structs.replace(_object(number), metadata=metadata, tags=tags)
+    return msgspec.structs.replace(_usual(number), operation=operation, new=new)
 
 
 KINDS: dict[str, Callable[[int], ObjectChange]] = {
@@ -196,7 +220,10 @@ KINDS: dict[str, Callable[[int], ObjectChange]] = {
     "key with a space and an accent": _odd_key,
     "version deleted": _deleted,
     "delete marker": _hidden,
-    "all kinds in turn": _in_turn,
+    "five kinds in turn": _in_turn,
+    "24 shapes in turn": _many_in_turn,
+    "12 entries of metadata, 10 tags": _long_described,
+    "text with escapes": _escaped,
 }
 
 if __name__ == "__main__":

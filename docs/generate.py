@@ -6,13 +6,15 @@ With --check it writes nothing, and fails if a page is not what it would write.
 import ast
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
-from docs import messages
+from docs.asyncapi import asyncapi
+from docs.messages import schemas
 
 from bucketwire.cli.main import bucketwire
 from bucketwire.config import GatewaySettings, PipelineSettings
@@ -155,8 +157,13 @@ PAGES = {"cli.md": cli, "configuration.md": configuration, "s3.md": s3}
 def pages() -> dict[Path, str]:
     """Each page, as it should be."""
     found = {FOLDER / name: MADE + write() for name, write in PAGES.items()}
-    found |= {FOLDER / name: text for name, text in messages.files().items()}
+    documents = {**schemas(), "asyncapi.json": asyncapi()}
+    found |= {FOLDER / name: _json(document) for name, document in documents.items()}
     return {**found, DIALECT_PAGE: with_dialect_tables(DIALECT_PAGE.read_text())}
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from cloudevents.core.bindings.amqp import AMQPMessage, from_amqp_event
+from cloudevents.core.bindings.rabbitmq import RabbitMQMessage, from_rabbitmq_event
 
 from bucketwire.errors import ConfigError
 from bucketwire.event.topic import Topic
@@ -121,20 +122,30 @@ def test_a_message_carries_what_a_consumer_needs_beside_the_body(
     assert properties.headers == {
         "bucketwire-event-id": "event-7",
         "bucketwire-key": "Ünï/cöde 漢字.mp4",
+        "ce-id": "event-7",
+        "ce-subject": "Ünï",
         "cloudEvents:id": "event-7",
         "cloudEvents:subject": "Ünï",
     }
 
 
+def over_amqp_1_0(properties: Any, body: bytes) -> Any:
+    return from_amqp_event(AMQPMessage({"content-type": properties.content_type}, properties.headers, body))
+
+
+def over_amqp_0_9_1(properties: Any, body: bytes) -> Any:
+    return from_rabbitmq_event(RabbitMQMessage(properties.headers, properties.content_type, body))
+
+
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("read", [over_amqp_0_9_1, over_amqp_1_0])
 def test_a_consumer_of_cloudevents_reads_what_arrives(
-    server: RabbitmqServer, exchange: Exchange, connections: Connections, mode: str
+    server: RabbitmqServer, exchange: Exchange, connections: Connections, read: Any, mode: str
 ) -> None:
     sent = cloudevent(mode)
     AmqpPublisher(to(exchange.name, server.url()), connections).publish([sent], LONG_SECONDS)
     ((_, properties, body),) = exchange.take()
-    read_as = AMQPMessage({"content-type": properties.content_type}, properties.headers, body)
-    assert_is_the_event(from_amqp_event(read_as), sent)
+    assert_is_the_event(read(properties, body), sent)
 
 
 def test_a_message_about_no_object_carries_no_key(

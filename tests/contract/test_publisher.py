@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+import documented
 from bucketwire.event.message import Message
 from bucketwire.publish import open_publisher
 from bucketwire.publish.base import Delivered, Publisher, Retry
@@ -20,6 +21,7 @@ from services.http_endpoint import Mode
 
 LONG_SECONDS = 30.0
 SHORT_SECONDS = 0.3
+SECRET = "whsec_" + 32 * "A"
 
 
 DESTINATIONS: dict[str, type[Destination]] = {
@@ -72,6 +74,20 @@ def test_every_message_arrives_as_it_is(endpoint: Destination, publisher: Publis
 def test_a_body_is_not_touched(endpoint: Destination, publisher: Publisher, body: bytes) -> None:
     assert publisher.publish([message(body=body)], LONG_SECONDS) == [Delivered()]
     assert endpoint.received() == [body]
+
+
+def test_what_arrives_is_what_the_asyncapi_document_says(
+    endpoint: Destination, connections: Connections
+) -> None:
+    publisher = open_publisher(endpoint.topic(**{"signing-secret": SECRET}), connections)
+    sent = documented.messages()
+    seen: set[str] = set()
+    for each in sent.values():
+        assert publisher.publish([each], LONG_SECONDS) == [Delivered()]
+    for name, headers, body in zip(sent, endpoint.beside(), endpoint.received(), strict=True):
+        documented.assert_documented(endpoint.channel, name, headers, body)
+        seen |= headers.keys()
+    assert documented.names(endpoint.channel) - seen <= {"authorization"}  # where the URL has a user
 
 
 def test_no_messages_give_no_outcomes(endpoint: Destination, publisher: Publisher) -> None:

@@ -230,6 +230,17 @@ def test_the_longest_key_is_taken(destination: PubsubDestination, ordered: Pubsu
     assert destination.received() == [b"1"]
 
 
+def test_the_ordering_key_is_the_key_beside_the_body(
+    destination: PubsubDestination, ordered: PubsubPublisher
+) -> None:
+    assert ordered.publish([about("a/ü 1.mp4", 1), about("", 2)], LONG_SECONDS) == [Delivered()] * 2
+    found = [
+        (each.ordering_key, dict(each.attributes)) for each in destination.emulator.pull(destination.name)
+    ]
+    assert sorted(key for key, _ in found) == ["", "a/ü 1.mp4"]
+    assert all(beside.get("bucketwire-key", "") == key for key, beside in found)
+
+
 def test_messages_about_one_key_stay_in_order(
     destination: PubsubDestination, ordered: PubsubPublisher
 ) -> None:

@@ -15,12 +15,14 @@ from urllib3.filepost import encode_multipart_formdata
 
 from bucketwire.metabase.base import Metabase
 from bucketwire.metainfo.expire import run_lifecycle
-from golden.cases import CHANGES, DESCRIBED, VERSIONED
+from golden.cases import BEFORE_IMAGE, BUCKETS, DESCRIBED, VERSIONED
 from golden.pinned import Pin
 
-SEVEN = b"7 bytes"
-DESCRIPTION = {"Metadata": VERSIONED.metadata, "Tagging": "team=blue"}
+BARE, SEVEN, ELEVEN = b"hello", b"7 bytes", b"has 11 byte"
+UNTAGGED = {"Metadata": VERSIONED.metadata, "ContentType": "video/mp4"}
+DESCRIPTION = {**UNTAGGED, "Tagging": "team=blue"}
 TAGS = {"TagSet": [{"Key": "team", "Value": "blue"}]}
+TAGS_OF_FORM = "<Tagging><TagSet><Tag><Key>team</Key><Value>blue</Value></Tag></TagSet></Tagging>"
 TWO_DAYS_NS = 2 * 86_400 * 10**9
 UNSAYABLE: list[Pin] = [
     ('"key":"huge","size":5,', f'"key":"huge","size":{2**63 - 1},'),
@@ -56,7 +58,7 @@ def put_described(at: Place) -> None:
     """By hand, as boto3 sends no metadata beyond ASCII; a tab stands for the control character."""
     at.s3.put_bucket_acl(Bucket=at.bucket, ACL="public-read-write")
     headers = {f"x-amz-meta-{name}": text.replace("\1", "\t") for name, text in DESCRIBED.metadata.items()}
-    headers |= {"content-type": "image/jpg", "x-amz-tagging": "team=blue&env=test"}
+    headers |= {"content-type": "image/jpg", "x-amz-tagging": "day=4&env=test"}
     sent = {name: text.encode().decode("latin-1") for name, text in headers.items()}
     url = f"{at.url}/{at.bucket}/{quote(at.key)}"
     check(urllib3.request("PUT", url, body=SEVEN, headers=sent))
@@ -64,8 +66,10 @@ def put_described(at: Place) -> None:
 
 def post(at: Place) -> None:
     """A form of a browser, as boto3 signs it."""
-    form = at.s3.generate_presigned_post(at.bucket, at.key)
-    content, kind = encode_multipart_formdata([*form["fields"].items(), ("file", ("name", b"hello"))])
+    fields = {"x-amz-meta-color": "red", "Content-Type": "video/mp4", "tagging": TAGS_OF_FORM}
+    conditions = [{name: text} for name, text in fields.items()]
+    form = at.s3.generate_presigned_post(at.bucket, at.key, Fields=fields, Conditions=conditions)
+    content, kind = encode_multipart_formdata([*form["fields"].items(), ("file", ("name", ELEVEN))])
     check(urllib3.request("POST", form["url"], body=content, headers={"content-type": kind}))
 
 
@@ -93,17 +97,17 @@ def versioning(status: str) -> Act:
 
 
 enabled, suspended = versioning("Enabled"), versioning("Suspended")
-put_version = put(SEVEN, **DESCRIPTION)
+put_version = put(ELEVEN, **DESCRIPTION)
 
 
 def copy(at: Place) -> None:
-    at.s3.put_object(Bucket=at.bucket, Key="source", Body=SEVEN, **DESCRIPTION)
+    at.s3.put_object(Bucket=at.bucket, Key="source", Body=ELEVEN, **DESCRIPTION)
     at.s3.copy_object(**at.named, CopySource={"Bucket": at.bucket, "Key": "source"})
 
 
 def multipart(at: Place) -> None:
     upload = {**at.named, "UploadId": at.s3.create_multipart_upload(**at.named, **DESCRIPTION)["UploadId"]}
-    etag = at.s3.upload_part(**upload, PartNumber=1, Body=SEVEN)["ETag"]
+    etag = at.s3.upload_part(**upload, PartNumber=1, Body=ELEVEN)["ETag"]
     at.s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": etag}]})
 
 
@@ -138,62 +142,102 @@ def put_acl(at: Place) -> None:
     at.s3.put_object_acl(**at.named, ACL="public-read")
 
 
+def none(_: Place) -> None:
+    """There is nothing to do."""
+
+
+put_untagged = put(ELEVEN, **UNTAGGED)
 put_and_mark = one_after_the_other(put_version, delete)
 expire_current = expire(Expiration={"Days": 1})
-hide_a_version = (put_described, enabled, put_version, suspended, delete)
-ACTS: dict[str, tuple[Act, ...]] = {
-    "put": (put(b"x" * 64908),),
-    "put-empty": (put(b""),),
-    "put-odd-key": (put(b"hello"),),
-    "put-control-key": (put(b"hello"),),
-    "put-huge": (put(b"hello"),),
-    "put-described": (put_described,),
+expire_noncurrent = expire(NoncurrentVersionExpiration={"NoncurrentDays": 1})
+expire_marker = expire(Expiration={"ExpiredObjectDeleteMarker": True})
+null_marker = one_after_the_other(suspended, delete)
+"""And nothing else is there."""
+OBJECTS: dict[str, Act] = {
+    "put": put(b"x" * 64908),
+    "put-empty": put(b""),
+    "put-odd-key": put(BARE),
+    "put-control-key": put(BARE),
+    "put-huge": put(BARE),
+    "put-described": put_described,
+}
+IN_EVERY_BUCKET: dict[str, tuple[Act, ...]] = {
+    "put": (put_version,),
+    "overwrite": (put_described, put_version),
     "post": (post,),
-    "delete": (put(SEVEN), delete),
-    "delete-described": (put_described, delete),
-    "delete-before-image": (put_described, delete),
+    "copy": (copy,),
+    "multipart": (multipart,),
+    "acl-put": (put_version, put_acl),
+    "tagging-put": (put_untagged, put_tags),
+    "tagging-delete": (put_version, delete_tags),
     "delete-missing": (delete,),
-    "versioned-put": (enabled, put_version),
-    "versioned-copy": (enabled, copy),
-    "versioned-multipart": (enabled, multipart),
-    "versioned-delete-marker": (enabled, put_and_mark),
-    "versioned-delete-marker-before-image": (enabled, put_and_mark),
-    "versioned-delete-version": (enabled, delete_version(put_version)),
-    "versioned-delete-null": (put_described, enabled, delete_null),
-    "versioned-delete-the-marker": (enabled, delete_version(put_and_mark)),
-    "suspended-put": (suspended, put_described),
-    "suspended-delete-of-null": (suspended, put(SEVEN), delete),
-    "suspended-delete-of-null-described": (suspended, put_described, delete),
-    "suspended-delete-of-null-marker": (suspended, put(SEVEN), delete, delete),
-    "suspended-delete-without-null": (enabled, put_version, suspended, delete),
-    "suspended-delete-hides-a-version": hide_a_version,
-    "suspended-delete-hides-a-version-before-image": hide_a_version,
-    "suspended-delete-of-null-marker-before-image": (suspended, put(SEVEN), delete, delete),
-    "suspended-delete-version": (
-        enabled,
-        delete_version(lambda at: (put_version(at), suspended(at))[0]),
-    ),
-    "suspended-delete-the-null": (suspended, put_described, delete_null),
-    "acl-put": (enabled, put_version, put_acl),
-    "tagging-put": (enabled, put_version, put_tags),
-    "tagging-delete": (enabled, put_version, delete_tags),
-    "expire-unversioned": (put(SEVEN), expire_current),
-    "expire-current": (enabled, put_version, expire_current),
-    "expire-noncurrent": (
-        enabled,
-        put_version,
-        put(b"newer"),
-        expire(NoncurrentVersionExpiration={"NoncurrentDays": 1}),
-    ),
-    "expire-marker": (
-        enabled,
-        delete,
-        expire(Expiration={"ExpiredObjectDeleteMarker": True}),
-    ),
+}
+UNVERSIONED: dict[str, tuple[Act, ...]] = {
+    "delete": (put(BARE), delete),
+    "delete-described": (put_described, delete),
+    "expire": (put_described, expire_current),
+}
+
+
+def hidden(then: Act) -> dict[str, tuple[Act, ...]]:
+    """What is there, before versioning is as the name of the case says, and then a marker hides it."""
+    return {
+        "versioned-{}": (enabled, put_version, then),
+        "versioned-{}-hides-null": (put_described, enabled, then),
+        "suspended-{}": (suspended, put_described, then),
+        "suspended-{}-hides-version": (enabled, put_version, suspended, then),
+        "suspended-{}-hides-version-replaces-null": (put_described, enabled, put_version, suspended, then),
+        "suspended-{}-hides-version-replaces-marker": (null_marker, enabled, put_version, suspended, then),
+    }
+
+
+DELETES: dict[str, tuple[Act, ...]] = {
+    **{name.format("delete"): acts for name, acts in hidden(delete).items()},
+    "versioned-delete-hides-marker": (enabled, delete, delete),
+    "versioned-delete-hides-null-marker": (null_marker, enabled, delete),
+    "suspended-delete-bare": (suspended, put(BARE), delete),
+    "suspended-delete-replaces-marker": (null_marker, delete),
+    "suspended-delete-hides-marker": (enabled, delete, suspended, delete),
+    "suspended-delete-hides-marker-replaces-null": (put_described, enabled, delete, suspended, delete),
+}
+EXPIRATIONS = {name.format("expire"): acts for name, acts in hidden(expire_current).items()}
+
+
+def of_one_version(prefix: str, turn: Act) -> dict[str, tuple[Act, ...]]:
+    """What removes one version, and nothing else, when versioning has become as the name says."""
+    newer = one_after_the_other(enabled, put(b"newer"))
+    return {
+        f"{prefix}delete-version": (enabled, delete_version(kept(put_version, turn))),
+        f"{prefix}delete-null": (put_described, turn, delete_null),
+        f"{prefix}delete-marker": (enabled, delete_version(kept(put_and_mark, turn))),
+        f"{prefix}delete-null-marker": (null_marker, turn, delete_null),
+        f"{prefix}expire-noncurrent": (enabled, put_version, newer, turn, expire_noncurrent),
+        f"{prefix}expire-noncurrent-null": (put_described, newer, turn, expire_noncurrent),
+        f"{prefix}expire-marker": (enabled, delete, turn, expire_marker),
+        f"{prefix}expire-null-marker": (null_marker, turn, expire_marker),
+    }
+
+
+def kept(made: Act, then: Act) -> Act:
+    """Both, and the answer of the first."""
+    return lambda at: (made(at), then(at))[0]
+
+
+ACTS: dict[str, tuple[Act, ...]] = {
+    **{
+        prefix + name: (turn, *acts)
+        for prefix, turn in zip(BUCKETS, (none, enabled, suspended), strict=True)
+        for name, acts in IN_EVERY_BUCKET.items()
+    },
+    **{name: (act,) for name, act in OBJECTS.items()},
+    **UNVERSIONED,
+    **DELETES,
+    **EXPIRATIONS,
+    **of_one_version("versioned-", enabled),
+    **of_one_version("suspended-", suspended),
 }
 
 
 def act_out(case: str, at: Place) -> None:
     """Send the requests of the case."""
-    assert ACTS.keys() == CHANGES.keys()
-    one_after_the_other(*ACTS[case])(at)
+    one_after_the_other(*ACTS[case.removesuffix(BEFORE_IMAGE)])(at)

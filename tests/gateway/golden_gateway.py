@@ -14,6 +14,7 @@ from typing import Any
 from bucketwire.event.change import ObjectChange, decode_change, encode_change
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.event.installation import Installation
+from bucketwire.event.message import Message
 from bucketwire.event.rule import Rule
 from bucketwire.event.topic import Topic
 from bucketwire.metabase.values import Offset
@@ -21,10 +22,9 @@ from bucketwire.metainfo.routing import Router
 from factories import topic
 from gateway.golden_acts import Place
 from gateway.running import ROOT, RunningGateway, run_gateway
-from golden.cases import CHANGES, SYSTEM_UUID
-from golden.expected import EVENTS, FORMS, RULE_ID, SYSTEM_NAMES, asks_before_image, attributes
-from golden.wire import lines_of_message
-from services.http_endpoint import HttpEndpoint
+from golden.cases import CHANGES, FORMS, SYSTEM_UUID, asks_before_image
+from golden.expected import EVENTS, RULE_ID, SYSTEM_NAMES, attributes
+from services.http_endpoint import HttpEndpoint, Received
 
 KEPT = Rule("kept", "arn:aws:sns:us-east-1:000000000000:kept", EVENTS)
 """Beside the rule of each bucket: what is only pushed is in no stream, and there its ids are looked for."""
@@ -41,13 +41,17 @@ class Served:
     topics: dict[tuple[str, bool], str]
     """Their ARNs, by form and by whether they ask for the state before a removal."""
 
-    def new_place(self, case: str, form: str) -> tuple[Place, Rule]:
-        """A bucket of its own, whose one rule names the topic of that form."""
-        rule = Rule(RULE_ID, self.topics[form, asks_before_image(case)], EVENTS)
+    def new_place(self, case: str) -> Place:
+        """A bucket of its own, with a rule for each form."""
+        rules = [self.rule(case, form) for form in FORMS]
         bucket = f"golden-{uuid.uuid4().hex}"
         self.s3.create_bucket(Bucket=bucket)
-        self._subscribe(bucket, rule)
-        return Place(self.s3, self.gateway.url, self.gateway.metabase, bucket, CHANGES[case].key), rule
+        self._subscribe(bucket, rules)
+        return Place(self.s3, self.gateway.url, self.gateway.metabase, bucket, CHANGES[case].key)
+
+    def rule(self, case: str, form: str) -> Rule:
+        """Names the topic of that form."""
+        return Rule(RULE_ID, self.topics[form, asks_before_image(case)], EVENTS)
 
     def changes_since(self, start: Offset) -> list[ObjectChange]:
         """What was committed behind that offset."""
@@ -60,22 +64,28 @@ class Served:
         stream = self.gateway.metabase.changes
         return stream.head(stream.start(), 1_000_000)
 
-    def composed(self, change: ObjectChange) -> list[bytes]:
-        """The message of the change, as the gateway's parts make it."""
-        metabase = self.gateway.metabase
+    def composed(self, change: ObjectChange) -> dict[str, Message]:
+        """The messages of the change, as the gateway's parts make them, by the ARNs of their topics."""
         installation = Installation(DIALECTS[self.dialect], SYSTEM_UUID, SYSTEM_NAMES[self.dialect])
-        router = Router(metabase, installation)
+        router = Router(self.gateway.metabase, installation)
         routed = (*router.route_pushed(change), *router.route(encode_change(change)))
-        (message,) = (message for _, message in routed if message.topic_arn != KEPT.topic_arn)
-        return lines_of_message(message)
+        return {message.topic_arn: message for _, message in routed}
 
-    def _subscribe(self, bucket: str, rule: Rule) -> None:
+    def pushed(self, case: str) -> dict[str, Received]:
+        """The last that the endpoint has got from each topic of the case, by form."""
+        last = {each.path: each for each in self.endpoint.events()}
+        paths = {form: f"/hook/{topic_name(form, before_image=asks_before_image(case))}" for form in FORMS}
+        return {form: last[path] for form, path in paths.items() if path in last}
+
+    def _subscribe(self, bucket: str, rules: list[Rule]) -> None:
+        """By a request, as far as the dialect knows rules: it may refuse more than one for an event."""
+        first, *others = rules
         if DIALECTS[self.dialect].topics_served:
-            told = {"Id": rule.id, "TopicArn": rule.topic_arn, "Events": list(rule.events)}
+            told = {"Id": first.id, "TopicArn": first.topic_arn, "Events": list(first.events)}
             self.s3.put_bucket_notification_configuration(
                 Bucket=bucket, NotificationConfiguration={"TopicConfigurations": [told]}
             )
-        self.gateway.metabase.rules.edit(bucket, lambda rules: [*(rules or [rule]), KEPT])
+        self.gateway.metabase.rules.edit(bucket, lambda there: [*(there or [first]), *others, KEPT])
 
 
 @contextmanager
@@ -93,14 +103,19 @@ def make_topics(gateway: RunningGateway, dialect: str, url: str) -> dict[tuple[s
     """A topic for each form, with and without the state before a removal."""
     made = {}
     for form, before_image in [(form, asked) for form in FORMS for asked in (False, True)]:
-        name = f"{form}-{before_image}"
+        name = topic_name(form, before_image=before_image)
         asked = {
-            "push-endpoint": url,
+            "push-endpoint": f"{url}/{name}",
             "persistent": "false",
             **attributes(form, before_image=before_image),
         }
         made[form, before_image] = make_topic(gateway, dialect, name, asked)
     return made
+
+
+def topic_name(form: str, *, before_image: bool) -> str:
+    """Also the end of the URL that it pushes to."""
+    return f"{form}-{before_image}"
 
 
 def make_topic(gateway: RunningGateway, dialect: str, name: str, asked: dict[str, str]) -> str:

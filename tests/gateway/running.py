@@ -13,6 +13,7 @@ from botocore.config import Config
 from bucketwire.access.credentials import Credentials, KeyRing
 from bucketwire.blobs import Blobs
 from bucketwire.config import GatewaySettings
+from bucketwire.event.change import decode_change
 from bucketwire.gateway.app import create_app
 from bucketwire.gateway.readiness import ReadyState
 from bucketwire.gateway.serve import listen, server_config
@@ -55,10 +56,19 @@ class RunningGateway:
 
     def changes(self) -> int:
         """How many changes were committed."""
+        return sum(1 for _ in self._read_changes())
+
+    def operations(self, bucket: str) -> list[str]:
+        """What the changes in a bucket were, in order."""
+        return [
+            each.operation for each in map(decode_change, self._read_changes()) if each.bucket.name == bucket
+        ]
+
+    def _read_changes(self) -> Iterator[bytes]:
         stream = self.metabase.changes
         start = stream.start()
-        parts = stream.split(start, stream.head(start, 1_000_000), 1)
-        return sum(1 for part in parts for _ in stream.read(part))
+        for part in stream.split(start, stream.head(start, 1_000_000), 1):
+            yield from stream.read(part)
 
 
 def run_gateway(folder: Path, dialect: str, **settings_given: Any) -> Iterator[RunningGateway]:

@@ -1,10 +1,10 @@
 """Which lines of the golden files the destination of a topic must get, from a server of each dialect.
 
-    s3            <case>.<dialect>.json       the body
-    headers       both                        the attributes in binary mode, and the body of s3
-    cos           <case>.cos.jsonl            the key, and the body of a system with a name or without
-    cloudevents   <case>.cloudevents.jsonl    the body in this dialect
-    binary        <case>.binary.jsonl         the attributes and the body in this dialect
+    s3            the S3 message in this dialect
+    headers       the attributes in binary mode, and the S3 message
+    cos           the key, and the payload of a system with a name or without
+    cloudevents   the event of structured mode in this dialect
+    binary        the attributes and the body in this dialect
 
 The messages of the gateway and of Spark are both held against these. `EVERY` is what has to be compared, and
 `compared() == written()` says that no line of any file is left out.
@@ -13,16 +13,8 @@ The messages of the gateway and of Spark are both held against these. `EVERY` is
 from itertools import product
 
 from bucketwire.event.dialect import DIALECTS
-from golden.cases import CHANGES, FOLDER, SYSTEM_NAME, path
+from golden.cases import CHANGES, FOLDER, FORMS, SYSTEM_NAME, first_line, golden, path
 
-FORMS: dict[str, dict[str, str]] = {
-    "s3": {},
-    "headers": {"cloudevents": "true"},
-    "cos": {"format": "cos"},
-    "cloudevents": {"format": "cloudevents"},
-    "binary": {"format": "cloudevents", "cloudevents-mode": "binary"},
-}
-"""Attributes of topics, by what is told of them here."""
 SYSTEM_NAMES = {"aws": "", "ceph": "", "storj": SYSTEM_NAME}
 """COS does not differ between dialects, but by whether the system has a name: so one of the servers has."""
 RULE_ID = "ObjectEvents"
@@ -41,33 +33,28 @@ def attributes(form: str, *, before_image: bool) -> dict[str, str]:
     return {"OpaqueData": "mine", "before-image": str(before_image).lower(), **FORMS[form]}
 
 
-def asks_before_image(case: str) -> bool:
-    """Whether the topics of this case ask for the state before a removal."""
-    return case.endswith("-before-image")
-
-
 def expected(case: str, form: str, dialect: str) -> list[bytes]:
     """What travels beside the body, if anything, and the body."""
-    return [path(case, file).read_bytes().splitlines()[number] for file, number in _lines(form, dialect)]
+    return [golden(case, part)[number] for part, number in _lines(form, dialect)]
 
 
 def compared() -> set[tuple[str, int]]:
     """The lines that `expected` takes from the golden files, by file and number."""
     return {
-        (path(case, file).name, number)
+        (path(case).name, first_line(part) + number)
         for case, form, dialect in EVERY
-        for file, number in _lines(form, dialect)
+        for part, number in _lines(form, dialect)
     }
 
 
 def written() -> set[tuple[str, int]]:
     """The lines that the golden files have."""
-    files = FOLDER.glob("*.json*")
+    files = FOLDER.glob("*.jsonl")
     return {(file.name, number) for file in files for number in range(file.read_bytes().count(b"\n"))}
 
 
 def _lines(form: str, dialect: str) -> list[tuple[str, int]]:
-    """Files, by what they are of, and lines in them."""
+    """Parts of a golden file, and lines in them."""
     place = list(DIALECTS).index(dialect)
     match form:
         case "headers":

@@ -19,8 +19,8 @@ from bucketwire.event.topic import Topic
 from bucketwire.metabase import open_metabase
 from bucketwire.pipeline.session import fresh_scratch
 from factories import rule, topic
-from golden.cases import CHANGES, REPEATS, SYSTEM_UUID
-from golden.expected import EVENTS, FORMS, RULE_ID, SYSTEM_NAMES, asks_before_image, attributes
+from golden.cases import CHANGES, FORMS, REPEATS, SYSTEM_UUID, asks_before_image, change_of
+from golden.expected import EVENTS, RULE_ID, SYSTEM_NAMES, attributes
 
 KAFKA_TOPIC = "cos"
 DEADLINE_SECONDS = 30.0
@@ -35,12 +35,13 @@ def fill_stream(folder: Path, dialect: str, http_url: str, kafka_url: str) -> Pi
         dialect=dialect,
         scratch=folder / "scratch",
         deadline_seconds=DEADLINE_SECONDS,
+        retry_deadline_seconds=DEADLINE_SECONDS,
         system_uuid=SYSTEM_UUID,
         system_name=SYSTEM_NAMES[dialect],
     )
     fresh_scratch(settings)
     topics = {case: [_topic(case, form, http_url, kafka_url) for form in FORMS] for case in CHANGES}
-    _append(file, _subscribe(settings.metabase, file, topics))
+    _append(file, dialect, _subscribe(settings.metabase, file, topics))
     return settings
 
 
@@ -66,8 +67,10 @@ def _subscribe(metabase_url: str, file: Path, topics: dict[str, list[Topic]]) ->
     return revisions
 
 
-def _append(file: Path, revisions: dict[str, int]) -> None:
-    changes = [msgspec.structs.replace(CHANGES[case], revision=at) for case, at in revisions.items()]
+def _append(file: Path, dialect: str, revisions: dict[str, int]) -> None:
+    changes = [
+        msgspec.structs.replace(change_of(case, dialect), revision=at) for case, at in revisions.items()
+    ]
     rows = [(each.committed_at_ns, encode_change(each)) for each in changes for _ in range(REPEATS)]
     _execute(file, "INSERT INTO changes (committed_at_ns, change) VALUES (?, ?)", rows)
 

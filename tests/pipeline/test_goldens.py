@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from bucketwire.config import PipelineSettings
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.pipeline.job import start_queries, stop_queries
-from golden.cases import CHANGES, REPEATS
-from golden.expected import EVERY, FORMS, compared, expected, written
+from golden.cases import CHANGES, FORMS, REPEATS
+from golden.expected import EVERY, compared, expected, written
 from golden.wire import PATIENCE_SECONDS, lines_from_kafka, lines_of_request
 from pipeline.golden_stream import KAFKA_TOPIC, fill_stream
 from services.http_endpoint import HttpEndpoint

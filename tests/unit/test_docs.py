@@ -1,9 +1,18 @@
-"""The page about dialects is what the code says."""
+"""What is written from the code is what the code says."""
+
+from pathlib import Path
 
 import pytest
-from docs.generate import DIALECT_PAGE, with_dialect_tables
+from docs.generate import DIALECT_PAGE, pages, with_dialect_tables
 
 from bucketwire.event.dialect import DIALECTS
+
+PAGES = pages()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_that_is_written_from_the_code_is_up_to_date(path: Path) -> None:
+    assert path.read_text() == PAGES[path], "run `make docs`"
 
 
 def test_the_page_shows_every_value_of_every_dialect_as_it_is() -> None:

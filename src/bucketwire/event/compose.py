@@ -15,7 +15,7 @@ the text around them. It escapes nothing: only a change that `read_change` calls
 Where there are more than a few writers, `write` first looks for one by the shape.
 """
 
-from threading import Lock
+from threading import RLock
 
 from bucketwire.event.change import ObjectChange
 from bucketwire.event.formats.cloudevents import binary_attributes, render_cloudevent
@@ -62,7 +62,8 @@ class Subscription:
         self._installation = installation
         self._met: dict[Shape, int] = {}
         self._writers: dict[Shape, Writer] = {}
-        self._learning = Lock()
+        self._learning = RLock()
+        """Held while a new writer is tried, which may leave the change to `_composed`."""
         self._rendering = Rendering(
             self._rendered,
             TIME_DIGITS if topic.format == "cos" else installation.dialect.time_digits,

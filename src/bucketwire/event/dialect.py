@@ -168,6 +168,7 @@ STORJ = dataclasses.replace(
     name="storj",
     event_source="storj:s3",
     bucket_arn_prefix="arn:storj:s3:::",
+    url_encoded_key=False,
     later_event_version="2.1",
     creations_are_puts=True,
     missing_delete_transmits=False,

@@ -19,13 +19,14 @@ _CONDITIONS = {Mode.SLOW: Condition.SLOW, Mode.HANG: Condition.HANGS, Mode.DOWN:
 class AmqpDestination:
     """REFUSE is a queue that is full, HALF one that gets full in the middle."""
 
+    channel: ClassVar[str] = "amqp"
     failures: ClassVar[tuple[Mode, ...]] = (Mode.REFUSE, Mode.DOWN)
 
     def __init__(self) -> None:
         self._server = rabbitmq_server()
         self._proxy = Proxy(self._server.port).start()
         self.exchange = f"exchange-{next(_NUMBERS)}"
-        self._kept: list[bytes] = []
+        self._kept: list[tuple[bytes, dict[str, str]]] = []
         with self._server.channel() as channel:
             channel.exchange_declare(self.exchange, "direct")
         self._bind_queue()
@@ -36,20 +37,27 @@ class AmqpDestination:
 
     def behave(self, mode: Mode) -> None:
         self._proxy.condition = _CONDITIONS.get(mode, Condition.WORKS)
-        self._kept = self.received()
+        self._collect()
         self._bind_queue({Mode.REFUSE: 0, Mode.HALF: HALF}.get(mode))
 
     def received(self) -> list[bytes]:
-        with self._server.channel() as channel:
-            while (found := channel.basic_get(self.exchange, auto_ack=True))[0] is not None:
-                self._kept.append(found[2])
-        return list(self._kept)
+        self._collect()
+        return [body for body, _ in self._kept]
+
+    def beside(self) -> list[dict[str, str]]:
+        self._collect()
+        return [headers for _, headers in self._kept]
 
     def close(self) -> None:
         self._proxy.stop()
         with self._server.channel() as channel:
             channel.queue_delete(self.exchange)
             channel.exchange_delete(self.exchange)
+
+    def _collect(self) -> None:
+        with self._server.channel() as channel:
+            while (found := channel.basic_get(self.exchange, auto_ack=True))[0] is not None:
+                self._kept.append((found[2], found[1].headers))
 
     def _bind_queue(self, room: int | None = None) -> None:
         """A new queue; one with limited room refuses what is too much."""

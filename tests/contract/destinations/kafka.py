@@ -1,6 +1,6 @@
 """A topic of a Kafka broker, for the contract suite."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bucketwire.event.topic import Topic
 from bucketwire.publish.connections import Connections
@@ -15,6 +15,7 @@ _CONDITIONS = {Mode.SLOW: Condition.SLOW, Mode.HANG: Condition.HANGS, Mode.DOWN:
 
 
 class KafkaDestination:
+    channel: ClassVar[str] = "kafka"
     failures: ClassVar[tuple[Mode, ...]] = (Mode.DOWN,)
 
     def __init__(self) -> None:
@@ -30,7 +31,13 @@ class KafkaDestination:
             self.server.limit_topic(self.name, self._size_of_number_99())
 
     def received(self) -> list[bytes]:
-        return [each.value() or b"" for each in self.server.received(self.name) if each.headers()]
+        return [each.value() or b"" for each in self._records()]
+
+    def beside(self) -> list[dict[str, str]]:
+        return [{name: value.decode() for name, value in each.headers()} for each in self._records()]
+
+    def _records(self) -> list[Any]:
+        return [each for each in self.server.received(self.name) if each.headers()]
 
     def _size_of_number_99(self) -> int:
         """Of two hundred messages that are numbered from 0, half are larger than this one."""

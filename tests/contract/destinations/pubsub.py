@@ -15,6 +15,7 @@ _CONDITIONS = {Mode.SLOW: Condition.SLOW, Mode.HANG: Condition.HANGS, Mode.DOWN:
 
 
 class PubsubDestination:
+    channel: ClassVar[str] = "pubsub"
     failures: ClassVar[tuple[Mode, ...]] = (Mode.REFUSE, Mode.DOWN)
 
     def __init__(self) -> None:
@@ -24,7 +25,7 @@ class PubsubDestination:
         self.proxy = Proxy(self.gate.port).start()
         self._environment = pytest.MonkeyPatch()
         self._environment.setenv("PUBSUB_EMULATOR_HOST", f"127.0.0.1:{self.proxy.port}")
-        self._received: list[bytes] = []
+        self._received: list[Any] = []
 
     def topic(self, **attributes: str) -> Topic:
         return topic(f"pubsub://{PROJECT}/{self.name}", **attributes)
@@ -35,8 +36,12 @@ class PubsubDestination:
         self.proxy.condition = _CONDITIONS.get(mode, Condition.WORKS)
 
     def received(self) -> list[bytes]:
-        self._received += [each.data for each in self.emulator.pull(self.name)]
-        return list(self._received)
+        self._received += self.emulator.pull(self.name)
+        return [each.data for each in self._received]
+
+    def beside(self) -> list[dict[str, str]]:
+        self._received += self.emulator.pull(self.name)
+        return [dict(each.attributes) for each in self._received]
 
     def close(self) -> None:
         self._environment.undo()

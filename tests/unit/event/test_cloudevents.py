@@ -5,23 +5,26 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from cloudevents.core.bindings import amqp, http, kafka
+from cloudevents.core.bindings import amqp, http, kafka, rabbitmq
 from cloudevents.core.bindings.amqp import AMQPMessage
 from cloudevents.core.bindings.http import HTTPMessage
 from cloudevents.core.bindings.kafka import KafkaMessage
+from cloudevents.core.bindings.rabbitmq import RabbitMQMessage
+from cloudevents.v1.http import from_http
 
 from bucketwire.event.compose import Subscription
 from bucketwire.event.dialect import AWS, DIALECTS
 from bucketwire.event.installation import Installation
 from bucketwire.event.message import Message
 from bucketwire.event.name import Operation
+from bucketwire.publish.http_request import header_value
 from factories import change, rule, state, topic
-from golden.cases import CHANGES, composed
-from golden.consumers import MODES, assert_is_the_event, cloudevent
+from golden.cases import CHANGES, FORMS, composed
+from golden.consumers import CASE, MODES, assert_is_the_event, cloudevent
 from golden.expected import expected
 from golden.wire import lines_of_message
 
-BINARY = {"format": "cloudevents", "cloudevents-mode": "binary"}
+BINARY = FORMS["binary"]
 
 
 def over_http(message: Message) -> Any:
@@ -40,12 +43,26 @@ def over_amqp(message: Message) -> Any:
     return amqp.from_amqp_event(AMQPMessage({"content-type": message.content_type}, headers, message.body))
 
 
-@pytest.mark.parametrize("read", [over_http, over_kafka, over_amqp])
+def over_rabbitmq(message: Message) -> Any:
+    headers = {f"ce-{name}": value for name, value in message.cloudevent.items()}
+    return rabbitmq.from_rabbitmq_event(RabbitMQMessage(headers, message.content_type, message.body))
+
+
+@pytest.mark.parametrize("read", [over_http, over_kafka, over_amqp, over_rabbitmq])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_consumer_reads_the_event_and_the_record(read: Any, mode: str, dialect: str) -> None:
     message = cloudevent(mode, dialect)
     assert_is_the_event(read(message), message, dialect)
+
+
+def test_a_consumer_that_does_not_decode_headers_reads_the_key_in_structured_mode() -> None:
+    read = {}
+    for mode in MODES:
+        message = cloudevent(mode)
+        headers = {f"ce-{name}": header_value(value) for name, value in message.cloudevent.items()}
+        read[mode] = from_http(headers | {"content-type": message.content_type}, message.body)["subject"]
+    assert read == {"structured": CHANGES[CASE].key, "binary": header_value(CHANGES[CASE].key)}
 
 
 @pytest.mark.parametrize("case", CHANGES)

@@ -10,7 +10,7 @@ from bucketwire.event.dialect import dialect_named
 from bucketwire.event.name import EVENT_NAMES, Operation, pattern_accepts
 from bucketwire.event.rule import Filter, Part, matching, transmit
 from factories import change, rule
-from golden.cases import CHANGES
+from golden.cases import CHANGES, asks_before_image
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,9 @@ def test_patterns_accept_what_they_name(pattern: str, operation: Operation, acce
 
 
 def test_expiry_is_accepted_by_its_name_and_by_its_kind() -> None:
-    expired = {case: CHANGES[f"expire-{case}"] for case in ("unversioned", "current", "noncurrent", "marker")}
+    expired = {
+        case: each for case, each in CHANGES.items() if "expire" in case and not asks_before_image(case)
+    }
     by_kind = {
         kind: [
             case
@@ -40,9 +42,27 @@ def test_expiry_is_accepted_by_its_name_and_by_its_kind() -> None:
         for kind in ("Current", "NonCurrent", "DeleteMarker", "AbortMultipartUpload", "*")
     }
     assert by_kind == {
-        "Current": ["unversioned", "current"],
-        "NonCurrent": ["noncurrent"],
-        "DeleteMarker": ["marker"],
+        "Current": [
+            "expire",
+            "versioned-expire",
+            "versioned-expire-hides-null",
+            "suspended-expire",
+            "suspended-expire-hides-version",
+            "suspended-expire-hides-version-replaces-null",
+            "suspended-expire-hides-version-replaces-marker",
+        ],
+        "NonCurrent": [
+            "versioned-expire-noncurrent",
+            "versioned-expire-noncurrent-null",
+            "suspended-expire-noncurrent",
+            "suspended-expire-noncurrent-null",
+        ],
+        "DeleteMarker": [
+            "versioned-expire-marker",
+            "versioned-expire-null-marker",
+            "suspended-expire-marker",
+            "suspended-expire-null-marker",
+        ],
         "AbortMultipartUpload": [],
         "*": list(expired),
     }
@@ -102,6 +122,6 @@ def test_an_unknown_dialect_is_refused_with_the_names_there_are() -> None:
 
 def test_a_marker_is_filtered_by_the_object_that_it_hides() -> None:
     """Not by the older null version that it takes the place of."""
-    marker = CHANGES["suspended-delete-hides-a-version"]
+    marker = CHANGES["suspended-delete-hides-version-replaces-null"]
     assert Filter("x-amz-meta-color", "red", Part.METADATA).accepts(marker)
     assert not Filter("x-amz-meta-mandm", "green", Part.METADATA).accepts(marker)

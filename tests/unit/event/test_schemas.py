@@ -1,33 +1,31 @@
-"""The schemas and the AsyncAPI document: written from the code, and true of every golden file."""
+"""The schemas: written from the code, and true of every golden file."""
 
+import copy
 import json
-from collections.abc import Iterator
-from pathlib import Path
+import re
+from functools import cache
 from typing import Any
 
 import pytest
-from docs import messages
-from jsonschema import Draft7Validator, Draft202012Validator, ValidationError
+from docs.messages import schemas
+from jsonschema import Draft202012Validator, ValidationError
 
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.event.formats.test_event import Trial, render_test_event
+from documented import component
 from factories import topic
-from golden.cases import CHANGES, FORMATS, path
+from golden.cases import CHANGES, FORMATS, golden
+from golden.consumers import CASE
 
-REFERENCE = Path(messages.__file__).parent / "reference"
-SCHEMAS = messages.schemas()
-ASYNCAPI = messages.asyncapi()
+SCHEMAS = schemas()
 
 
+@cache
 def validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(SCHEMAS[f"{name}.schema.json"])
 
 
-def component(name: str) -> Any:
-    """As AsyncAPI's tools read it: schemas there are of Draft 7, where nothing else is said."""
-    return Draft7Validator({"$ref": f"#/components/schemas/{name}"} | ASYNCAPI)
-
-
+@cache
 def expected(form: str) -> list[Draft202012Validator]:
     """What each line of a golden file must be."""
     match form:
@@ -45,7 +43,7 @@ def expected(form: str) -> list[Draft202012Validator]:
 def test_every_golden_file_is_what_its_schema_says(form: str) -> None:
     wanted = expected(form)
     for case in CHANGES:
-        lines = path(case, form).read_bytes().splitlines()
+        lines = golden(case, form)
         assert len(lines) == len(wanted)
         for line, schema in zip(lines, wanted, strict=True):
             schema.validate(json.loads(line))
@@ -65,7 +63,7 @@ def closed(schema: Any) -> Any:
 def test_no_golden_file_has_a_field_that_its_schema_does_not_name(name: str, form: str) -> None:
     schema = Draft202012Validator(closed(SCHEMAS[f"{name}.schema.json"]))
     for case in CHANGES:
-        message = json.loads(path(case, form).read_bytes().splitlines()[-1])
+        message = json.loads(golden(case, form)[-1])
         schema.validate(message)
         assert not schema.is_valid(message | {"other": 1})
 
@@ -73,11 +71,12 @@ def test_no_golden_file_has_a_field_that_its_schema_does_not_name(name: str, for
 COS_WRONG: list[tuple[str, dict[str, Any]]] = [
     ("versioned-delete-version", {"object_etag": "x"}),
     ("put", {"object_etag": None}),
-    ("versioned-delete-marker", {"object_length": 1}),
-    ("versioned-delete-marker", {"content_type": "a/b"}),
-    ("versioned-delete-marker", {"object_version": None}),
-    ("suspended-delete-of-null", {"object_version": "v1"}),
-    ("suspended-delete-of-null", {"object_version": None}),
+    ("versioned-delete", {"object_length": 1}),
+    ("versioned-delete", {"content_type": "a/b"}),
+    ("versioned-delete", {"object_version": None}),
+    ("suspended-delete", {"object_version": "v1"}),
+    ("suspended-delete", {"object_version": None}),
+    ("put", {"object_name": ""}),
     ("put", {"bucket_uuid": "nope"}),
     ("put", {"event_type": "Object:Nonsense"}),
     ("put", {"request_time": "2026-11-18T08:00:00.1234Z"}),
@@ -86,57 +85,213 @@ COS_WRONG: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("case", "wrong"), COS_WRONG)
 def test_the_schema_of_cos_holds_the_table_of_its_fields(case: str, wrong: dict[str, Any]) -> None:
-    right = json.loads(path(case, "cos").read_bytes().splitlines()[1])
+    right = json.loads(golden(case, "cos")[1])
     changed = {name: value for name, value in (right | wrong).items() if value is not None}
     for schema in (validator("cos"), component("CosMessage")):
         assert schema.is_valid(right)
         assert not schema.is_valid(changed)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(
-    "wrong",
-    [{"eventName": "Nonsense"}, {"eventVersion": "2.4"}, {"eventSource": "other:s3"}, {"eventTime": "now"}],
-    ids=str,
-)
-def test_the_schema_of_s3_refuses_other_values(dialect: str, wrong: dict[str, Any]) -> None:
-    right = json.loads(path("put", dialect).read_bytes())["Records"][0]
-    assert component("Record").is_valid(right)
-    assert not component("Record").is_valid(right | wrong)
-    other = {"aws": "2.2", "ceph": "2.1", "storj": "2.3"}[dialect]
-    assert not validator("s3").is_valid({"Records": [right | {"eventVersion": other}]})
+GONE = object()
+EVERY = "aws ceph storj"
+PLAIN = "aws storj"
+S3_WRONG: list[tuple[str, str, str, Any]] = [
+    # dialects, events, field, what is wrong there
+    (EVERY, "", "eventName", "Nonsense"),
+    (EVERY, "", "eventSource", "other:s3"),
+    (PLAIN, "", "eventVersion", "2.2"),
+    ("aws", "ObjectCreated|ObjectRemoved", "eventVersion", "2.3"),
+    ("aws", "Tagging|Acl|Lifecycle", "eventVersion", "2.1"),
+    ("ceph", "", "eventVersion", "2.1"),
+    ("storj", "", "eventVersion", "2.3"),
+    (PLAIN, "Lifecycle", "eventName", "ObjectLifecycle:Expiration:Current"),
+    ("ceph", "Lifecycle", "eventName", "LifecycleExpiration:Delete"),
+    (EVERY, "", "eventTime", "now"),
+    (PLAIN, "", "eventTime", "2026-11-18T08:00:00.123456Z"),
+    (PLAIN, "", "eventTime", "2026-11-31T08:00:00.123Z"),
+    (PLAIN, "", "eventTime", "2026-02-30T08:00:00.123Z"),
+    (PLAIN, "", "eventTime", "2026-13-01T08:00:00.123Z"),
+    (PLAIN, "", "eventTime", "2026-11-18T24:00:00.123Z"),
+    (PLAIN, "", "eventTime", "2026-11-18T08:60:00.123Z"),
+    ("ceph", "", "eventTime", "2026-11-18T08:00:00.123Z"),
+    ("ceph", "", "eventTime", "2026-00-18T08:00:00.123456Z"),
+    ("ceph", "", "eventId", GONE),
+    ("ceph", "", "opaqueData", GONE),
+    (PLAIN, "", "eventId", "0" * 32),
+    (PLAIN, "", "opaqueData", ""),
+    (EVERY, "", "awsRegion", ""),
+    (EVERY, "", "userIdentity.principalId", ""),
+    (EVERY, "", "requestParameters.sourceIPAddress", ""),
+    (EVERY, "", "responseElements.x-amz-request-id", ""),
+    (EVERY, "", "s3.configurationId", ""),
+    (EVERY, "", "s3.bucket.name", ""),
+    (EVERY, "", "s3.bucket.arn", "arn:aws:s3:::"),
+    ("storj", "", "s3.bucket.arn", "arn:aws:s3:::media"),
+    ("aws ceph", "", "s3.bucket.arn", "arn:storj:s3:::media"),
+    ("ceph", "", "s3.bucket.id", GONE),
+    (PLAIN, "", "s3.bucket.id", "a"),
+    (EVERY, "", "s3.object.key", ""),
+    ("aws", "", "s3.object.key", "a b"),
+    ("aws", "", "s3.object.key", "100%"),
+    (EVERY, "", "s3.object.versionId", ""),
+    (EVERY, "", "s3.object.size", -1),
+    *(("ceph", "", f"s3.object.{name}", GONE) for name in ("size", "eTag", "sequencer", "metadata", "tags")),
+    (PLAIN, "ObjectCreated", "s3.object.size", GONE),
+    (PLAIN, "ObjectCreated", "s3.object.sequencer", GONE),
+    (PLAIN, "ObjectCreated", "s3.object.metadata", []),
+    (PLAIN, "ObjectCreated", "s3.object.tags", []),
+    (EVERY, "ObjectCreated|Tagging|Acl", "s3.object.eTag", GONE),
+    (EVERY, "ObjectCreated|Tagging|Acl", "s3.object.eTag", ""),
+    (PLAIN, "Tagging|Acl", "s3.object.size", 1),
+    (PLAIN, "Tagging|Acl", "s3.object.versionId", "v1"),
+    (PLAIN, "Tagging|Acl", "s3.object.sequencer", "0" * 16),
+    (PLAIN, "Removed|Lifecycle", "s3.object.sequencer", GONE),
+    (PLAIN, "DeleteMarkerCreated", "s3.object.eTag", GONE),
+    ("storj", "", "s3.s3SchemaVersion", "2.0"),
+]
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_every_golden_file_is_what_the_asyncapi_document_says(form: str) -> None:
-    named = {
-        "cos": ["CosKey", "CosMessage", "CosMessage"],
-        "cloudevents": ["CloudEvent"] * len(DIALECTS),
-        "binary": [None, "Record"] * len(DIALECTS),
-    }.get(form, ["S3Message"])
+@cache
+def records(dialect: str, events: str = "") -> list[Any]:
+    """The golden ones about such events, one for each event and set of fields."""
+    found = {}
     for case in CHANGES:
-        for name, line in zip(named, path(case, form).read_bytes().splitlines(), strict=True):
-            if name is not None:
-                component(name).validate(json.loads(line))
+        (record,) = json.loads(golden(case, dialect)[0])["Records"]
+        if re.search(events, record["eventName"]):
+            found[record["eventName"], *record["s3"]["object"]] = record
+    return list(found.values())
 
 
-@pytest.mark.parametrize("name", ASYNCAPI["components"]["schemas"])
-def test_schemas_of_the_asyncapi_document_are_of_draft_7(name: str) -> None:
-    schema = ASYNCAPI["components"]["schemas"][name]
-    Draft7Validator.check_schema(schema)
-    assert "prefixItems" not in json.dumps(schema)
+def mutated(message: Any, field: str, value: Any) -> Any:
+    """The message with another value there, or with none."""
+    changed = place = copy.deepcopy(message)
+    *above, last = field.split(".")
+    for step in above:
+        place = place[step]
+    place[last] = value
+    if value is GONE:
+        del place[last]
+    return changed
+
+
+@pytest.mark.parametrize(("dialects", "events", "field", "wrong"), S3_WRONG)
+def test_the_schema_of_s3_holds_what_the_dialects_promise(
+    dialects: str, events: str, field: str, wrong: Any
+) -> None:
+    for dialect in dialects.split():
+        found = records(dialect, events)
+        assert found
+        for right in found:
+            assert not validator("s3").is_valid({"Records": [mutated(right, field, wrong)]})
+            assert not component("Record").is_valid(mutated(right, field, wrong))
+
+
+@pytest.mark.parametrize("dialect", PLAIN.split())
+def test_the_schema_of_s3_tells_apart_removals_with_a_before_image(dialect: str) -> None:
+    found = records(dialect, "Removed|Lifecycle")
+    described = [each for each in found if "size" in each["s3"]["object"]]
+    bare = [each for each in found if "size" not in each["s3"]["object"]]
+    assert described
+    for right in described:
+        for name in ("size", "eTag", "metadata", "tags"):
+            assert not component("Record").is_valid(mutated(right, f"s3.object.{name}", GONE))
+    for right in bare:
+        assert not component("Record").is_valid(mutated(right, "s3.object.size", 7))
+        has_etag = component("Record").is_valid(mutated(right, "s3.object.eTag", "x"))
+        assert has_etag == right["eventName"].endswith(":DeleteMarkerCreated")
+
+
+@pytest.mark.parametrize("dialect", PLAIN.split())
+def test_a_removed_delete_marker_has_an_empty_etag(dialect: str) -> None:
+    (right,) = json.loads(golden("versioned-delete-marker-before-image", dialect)[0])["Records"]
+    assert right["s3"]["object"]["eTag"] == ""
+    component("Record").validate(right)
+
+
+CLOUDEVENT_WRONG: list[tuple[str, Any]] = [
+    ("specversion", "0.3"),
+    ("id", "1"),
+    ("source", "not a uri <>"),
+    ("source", "/media"),
+    ("source", "aws:s3.us-east-1."),
+    ("type", "com.amazonaws.s3.Nonsense"),
+    ("type", "ObjectCreated:Put"),
+    ("time", "2026-02-30T08:00:00.123Z"),
+    ("time", "2026-11-18T25:00:00.123Z"),
+    ("subject", ""),
+    ("subject", "a\nb"),
+    ("subject", "a\n"),
+    ("subject", "a\x85"),
+    ("subject", "a\ufffe"),
+    ("Bad-Name", "1"),
+    ("bad_name", "1"),
+    ("source", GONE),
+    ("time", GONE),
+]
+
+
+@pytest.mark.parametrize(("field", "wrong"), CLOUDEVENT_WRONG)
+def test_the_schemas_of_cloudevents_hold_what_cloudevents_allow(field: str, wrong: Any) -> None:
+    for line in golden(CASE, "cloudevents"):
+        right = json.loads(line)
+        assert not validator("cloudevents").is_valid(mutated(right, field, wrong))
+        assert not component("CloudEvent").is_valid(mutated(right, field, wrong))
+        beside = {name: right[name] for name in right.keys() - {"data", "datacontenttype"}}
+        assert validator("cloudevents-attributes").is_valid(beside | {"myextension": "1"})
+        assert not validator("cloudevents-attributes").is_valid(mutated(beside, field, wrong))
+
+
+@pytest.mark.parametrize("field", ["eventTime", "s3", "s3.object.key"])
+def test_the_data_of_a_cloudevent_is_a_record(field: str) -> None:
+    (right, *_) = golden(CASE, "cloudevents")
+    assert not validator("cloudevents").is_valid(mutated(json.loads(right), f"data.{field}", GONE))
+
+
+TRIAL = Trial("media", "us-east-1", 1, "request", "host")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.parametrize("records", ["true", "false"])
 def test_a_test_event_is_what_its_schema_says(dialect: Any, records: str) -> None:
-    asks = topic(**{"test-event-records": records})
-    trial = Trial("media", "us-east-1", 1, "request", "host")
-    validator("test-event").validate(json.loads(render_test_event(trial, asks, dialect).body))
-    structured = render_test_event(trial, topic(format="cloudevents"), dialect)
+    asked = {"test-event-records": records}
+    validator("test-event").validate(json.loads(render_test_event(TRIAL, topic(**asked), dialect).body))
+    structured = render_test_event(TRIAL, topic(format="cloudevents", **asked), dialect)
+    validator("cloudevents-test-event").validate(json.loads(structured.body))
     component("TestCloudEvent").validate(json.loads(structured.body))
-    beside = render_test_event(trial, topic(cloudevents="true"), dialect).cloudevent
+    beside = render_test_event(TRIAL, topic(cloudevents="true"), dialect).cloudevent
     validator("cloudevents-attributes").validate(beside)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("type", "com.amazonaws.s3.ObjectCreated:Put"),
+        ("subject", "video.mp4"),
+        ("source", "not a uri <>"),
+        ("datacontenttype", GONE),
+        ("Bad-Name", "1"),
+        ("data", GONE),
+        ("data.Event", "s3:ObjectCreated:Put"),
+        ("data.Service", "Other"),
+        ("data.Time", "2026-02-30T08:00:00.123Z"),
+        ("data.Bucket", ""),
+        ("data.Records", [{}]),
+    ],
+)
+def test_the_schemas_of_test_events_refuse_other_values(dialect: Any, field: str, wrong: Any) -> None:
+    right = json.loads(render_test_event(TRIAL, topic(format="cloudevents"), dialect).body)
+    assert not validator("cloudevents-test-event").is_valid(mutated(right, field, wrong))
+    assert not component("TestCloudEvent").is_valid(mutated(right, field, wrong))
+    if field.startswith("data."):
+        assert not validator("test-event").is_valid(mutated(right, field, wrong)["data"])
+
+
+def test_the_test_event_tells_the_request_as_its_dialect_does() -> None:
+    for dialect in DIALECTS.values():
+        right = json.loads(render_test_event(TRIAL, topic(), dialect).body)
+        wrong = GONE if dialect.test_event_tells_request else "request"
+        assert not validator("test-event").is_valid(mutated(right, "RequestId", wrong))
 
 
 @pytest.mark.parametrize(
@@ -147,6 +302,7 @@ def test_a_test_event_is_what_its_schema_says(dialect: Any, records: str) -> Non
         ("cos-key", {"format": "1.0", "request_id": "a", "notification_id": "b"}),
         ("cloudevents", {"specversion": "1.0"}),
         ("cloudevents-attributes", {"id": "no digits"}),
+        ("cloudevents-test-event", {"specversion": "1.0"}),
         ("test-event", {"Event": "s3:TestEvent", "Records": [1]}),
     ],
 )
@@ -158,35 +314,3 @@ def test_a_schema_refuses_what_is_none_of_its_messages(name: str, broken: dict[s
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_are_valid_themselves(name: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[name])
-
-
-def test_every_reference_of_the_asyncapi_document_leads_somewhere() -> None:
-    for reference in references(ASYNCAPI):
-        found: Any = ASYNCAPI
-        for step in reference.removeprefix("#/").split("/"):
-            found = found[step]
-        assert found
-
-
-def references(document: Any) -> Iterator[str]:
-    if isinstance(document, dict):
-        if isinstance(document.get("$ref"), str):
-            yield document["$ref"]
-        for below in document.values():
-            yield from references(below)
-    elif isinstance(document, list):
-        for below in document:
-            yield from references(below)
-
-
-def test_every_message_of_the_asyncapi_document_is_in_a_channel() -> None:
-    used = {name for channel in ASYNCAPI["channels"].values() for name in channel["messages"]}
-    assert used == ASYNCAPI["components"]["messages"].keys()
-    assert {each["channel"]["$ref"] for each in ASYNCAPI["operations"].values()} == {
-        f"#/channels/{name}" for name in ASYNCAPI["channels"]
-    }
-
-
-@pytest.mark.parametrize("name", messages.files())
-def test_the_files_in_the_reference_are_up_to_date(name: str) -> None:
-    assert (REFERENCE / name).read_text() == messages.files()[name]

@@ -32,6 +32,7 @@ from bucketwire.event.name import REMOVALS, Operation
 from bucketwire.event.topic import Topic
 from factories import change, rule, state, topic
 from golden.cases import CHANGES as GOLDEN
+from golden.cases import FORMS
 
 ODD = [
     "",
@@ -65,13 +66,7 @@ MARKS = [
 CREATIONS = [Operation.PUT, Operation.POST, Operation.COPY, Operation.COMPLETE_MULTIPART_UPLOAD]
 ATTRIBUTES: list[dict[str, str]] = [
     {**form, **order}
-    for form in (
-        {},
-        {"cloudevents": "true"},
-        {"format": "cos"},
-        {"format": "cloudevents"},
-        {"format": "cloudevents", "cloudevents-mode": "binary"},
-    )
+    for form in FORMS.values()
     for order in ({}, {"ordering": "key", "before-image": "true"})
 ]
 TEXT = (
@@ -454,6 +449,17 @@ def test_a_writer_that_writes_otherwise_than_the_structs_is_not_used(monkeypatch
         return lambda _: Message("arn", "id", change.key, b"otherwise")
 
     monkeypatch.setattr("bucketwire.event.compose.make_writer", wrong)
+    subscription = Subscription(rule(), topic(), INSTALLATION)
+    assert composed(usual_change(), subscription) == subscription.compose(usual_change())
+
+
+def test_a_writer_that_leaves_its_own_change_to_the_others_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def leaving(_change: ObjectChange, _rendering: object, _half: str, other: writer.Writer) -> writer.Writer:
+        return other
+
+    monkeypatch.setattr("bucketwire.event.compose.make_writer", leaving)
     subscription = Subscription(rule(), topic(), INSTALLATION)
     assert composed(usual_change(), subscription) == subscription.compose(usual_change())
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bucketwire.event.formats.s3 import Record
+from bucketwire.event.formats.s3 import EVENT_NAMES, Filled, Record
 from bucketwire.event.formats.stamp import EventId, Time
 from bucketwire.event.topic import Topic
 
@@ -21,16 +21,20 @@ TYPE_PREFIX = "com.amazonaws.s3."
 _NONCHARACTERS = "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
 _FORBIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NONCHARACTERS}]")
 
+_CONTROL = r"[\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\ufffe\uffff]"
+"""Of those, what readers of JSON Schema understand alike."""
+_SOURCE = r"^(aws|ceph|storj):s3\.[A-Za-z0-9:_-]+\.[a-z0-9.-]+$"
+
 
 class CloudEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The message in structured mode."""
 
     specversion: Literal["1.0"]
     id: EventId
-    source: Annotated[str, Meta(min_length=1)]
-    type: Annotated[str, Meta(pattern=r"^com\.amazonaws\.s3\.")]
+    source: Annotated[str, Meta(pattern=_SOURCE, extra_json_schema={"format": "uri-reference"})]
+    type: Annotated[str, Meta(extra_json_schema={"enum": [TYPE_PREFIX + name for name in EVENT_NAMES]})]
     time: Time
-    subject: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    subject: Annotated[Filled, Meta(extra_json_schema={"not": {"pattern": _CONTROL}})] | UnsetType = UNSET
     datacontenttype: Literal["application/json"]
     data: Record
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bucketwire.event.change import ObjectChange, ObjectState, Versioning
-from bucketwire.event.formats.s3 import Size
+from bucketwire.event.formats.s3 import Filled, Size
 from bucketwire.event.formats.stamp import Stamp, Time, Uuid, with_hyphens
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
@@ -40,7 +40,7 @@ class CosKey(msgspec.Struct, frozen=True, gc=False):
     """Spreads the messages evenly over partitions, and is the same on a retry."""
 
     format: Literal["2.0"]
-    request_id: Annotated[str, Meta(description="As the client was told it, in x-amz-request-id")]
+    request_id: Annotated[Filled, Meta(description="As the client was told it, in x-amz-request-id")]
     notification_id: Annotated[Uuid, Meta(description="The event id")]
 
 
@@ -55,15 +55,15 @@ class CosMessage(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The payload."""
 
     format: Literal["2.0"]
-    request_id: Annotated[str, Meta(description="As the client was told it, in x-amz-request-id")]
+    request_id: Annotated[Filled, Meta(description="As the client was told it, in x-amz-request-id")]
     request_time: Time
     event_type: EventType
-    bucket_name: str
+    bucket_name: Filled
     bucket_uuid: Uuid
     system_uuid: Uuid
     system_name: str | UnsetType = UNSET
-    object_version: str | UnsetType = UNSET
-    object_name: str
+    object_version: Filled | UnsetType = UNSET
+    object_name: Filled
     object_length: Size
     object_etag: str | UnsetType = UNSET
     content_type: str | UnsetType = UNSET

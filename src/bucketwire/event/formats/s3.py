@@ -4,6 +4,7 @@ The structs say which fields there are and in which order they stand; the bytes 
 (docs/reference) both come from them. A field that is not set is not written.
 """
 
+from operator import itemgetter
 from typing import Annotated, Literal
 from urllib.parse import quote_plus
 
@@ -19,26 +20,27 @@ from bucketwire.event.rule import METADATA_PREFIX, Rule
 from bucketwire.event.topic import Topic
 
 EVENT_NAMES = [*Operation, *EXPIRY_NAMES]
+Filled = Annotated[str, Meta(min_length=1)]
 Size = Annotated[int, Meta(ge=0, description="Bytes; may be larger than 2^53")]
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A user, by id."""
 
-    principal_id: str
+    principal_id: Filled
 
 
 class RequestParameters(msgspec.Struct, frozen=True, gc=False):
     """Where the request came from."""
 
-    source_ip_address: str = field(name="sourceIPAddress")
+    source_ip_address: Filled = field(name="sourceIPAddress")
 
 
 class ResponseElements(msgspec.Struct, frozen=True, gc=False):
     """What the client was told to name its request by."""
 
-    request_id: str = field(name="x-amz-request-id")
-    host_id: str = field(name="x-amz-id-2")
+    request_id: Filled = field(name="x-amz-request-id")
+    host_id: Filled = field(name="x-amz-id-2")
 
 
 class Pair(msgspec.Struct, frozen=True, gc=False):
@@ -51,20 +53,20 @@ class Pair(msgspec.Struct, frozen=True, gc=False):
 class Bucket(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The bucket at the time of the change."""
 
-    name: str
+    name: Filled
     owner_identity: Identity
     arn: Annotated[str, Meta(pattern="^arn:(aws|storj):s3:::")]
-    id: str | UnsetType = UNSET
+    id: Filled | UnsetType = UNSET
     """Ceph: tells apart two buckets that bore one name."""
 
 
 class Object(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The object: `key` is URL-encoded (aws, storj) or raw (ceph)."""
+    """The object: `key` is URL-encoded (aws) or raw (ceph, storj)."""
 
-    key: str
+    key: Filled
     size: Size | UnsetType = UNSET
     e_tag: str | UnsetType = UNSET
-    version_id: str | UnsetType = UNSET
+    version_id: Filled | UnsetType = UNSET
     sequencer: Sequencer | UnsetType = UNSET
     metadata: list[Pair] | UnsetType = UNSET
     tags: list[Pair] | UnsetType = UNSET
@@ -74,7 +76,7 @@ class Entity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Which rule has matched, and what was changed."""
 
     s3_schema_version: Literal["1.0"]
-    configuration_id: str
+    configuration_id: Filled
     bucket: Bucket
     object: Object
 
@@ -84,7 +86,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     event_version: Annotated[str, Meta(pattern=r"^2\.[123]$")]
     event_source: Annotated[str, Meta(pattern="^(aws|ceph|storj):s3$")]
-    aws_region: str
+    aws_region: Filled
     event_time: Time
     event_name: Annotated[str, Meta(extra_json_schema={"enum": EVENT_NAMES})]
     user_identity: Identity
@@ -149,7 +151,7 @@ def url_encoded(key: str) -> str:
     raw = key.encode()
     if raw.translate(_ODD_AS_A) == raw:
         return key.replace(" ", "+")
-    return "".join([_ENCODED[each] for each in raw])
+    return "".join(itemgetter(*raw)(_ENCODED))  # sooner than a loop
 
 
 def _bucket(change: ObjectChange, dialect: Dialect) -> Bucket:

@@ -12,7 +12,16 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3}|\d{6})Z$", description="UTC")]
+_DAY = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.([0-9]{3}|[0-9]{6})"
+Time = Annotated[
+    str,
+    Meta(
+        pattern=f"^[0-9]{{4}}-{_DAY}T{_CLOCK}Z$",
+        description="UTC",
+        extra_json_schema={"format": "date-time"},
+    ),
+]
 Sequencer = Annotated[
     str, Meta(pattern="^[0-9A-F]{16}$", description="Orders the changes of one key: compare as text")
 ]

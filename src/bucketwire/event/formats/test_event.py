@@ -14,8 +14,10 @@ from bucketwire.event.dialect import Dialect
 from bucketwire.event.formats.cloudevents import JSON, STRUCTURED_TYPE, attributes, source_of
 from bucketwire.event.formats.stamp import event_time, moment_half
 from bucketwire.event.message import Message
+from bucketwire.event.name import PREFIX
 from bucketwire.event.topic import Topic
 
+EVENT_NAME = "TestEvent"
 RECORDS_ATTRIBUTE = "test-event-records"
 _encode = msgspec.json.Encoder().encode
 
@@ -34,7 +36,7 @@ def render_test_event(trial: Trial, topic: Topic, dialect: Dialect) -> Message:
     """The message for the topic."""
     event, event_id = _test_event(trial, topic, dialect), _event_id(trial, topic)
     source = source_of(dialect.event_source, trial.region, trial.bucket)
-    around = attributes(event_id, source, "TestEvent", event["Time"])
+    around = attributes(event_id, source, EVENT_NAME, event["Time"])
     content_type: str = JSON
     beside: dict[str, str] = {}
     if topic.format == "cloudevents" and topic.attributes.get("cloudevents-mode") != "binary":
@@ -54,7 +56,7 @@ def _event_id(trial: Trial, topic: Topic) -> str:
 def _test_event(trial: Trial, topic: Topic, dialect: Dialect) -> dict[str, Any]:
     event: dict[str, Any] = {
         "Service": dialect.test_event_service,
-        "Event": "s3:TestEvent",
+        "Event": PREFIX + EVENT_NAME,
         "Time": event_time(trial.at_ns, dialect.time_digits),
         "Bucket": trial.bucket,
     }
