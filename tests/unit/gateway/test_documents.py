@@ -115,7 +115,9 @@ def test_a_document_that_declares_another_encoding_is_malformed(declared: str, k
         ('<?xml version="1.0" encoding="UTF-8"?>', "\u00e4"),
         ("<?xml version='1.0' encoding='utf-8' standalone='yes'?>\n", "\u00e4"),
         ('\ufeff<?xml version="1.0" encoding="utf-8"?>', "\u00e4"),
+        ("<?xml version='1.0' encoding='utf8'?>\n", "\u00e4"),
         ("<?xml version='1.0' encoding='us-ascii'?>", "&#228;"),
+        ("<?xml version='1.0' encoding='ASCII'?>", "&#228;"),
     ],
 )
 def test_a_document_in_utf_8_may_say_so_or_not(start: str, key: str) -> None:

@@ -3,14 +3,15 @@
 They are UTF-8, and nothing else: expat would read UTF-16 too, half a pair of surrogates as another character.
 """
 
+import codecs
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from bucketwire.errors import InvalidRequest
 
 _MAX_DEPTH = 32
-_ENCODINGS = frozenset({"utf-8", "us-ascii"})
-"""What a document may declare, if it does: ASCII is UTF-8."""
+_ENCODINGS = frozenset({"utf-8", "ascii"})
+"""What a document may declare, by any of their names, if it does: ASCII is UTF-8."""
 _MAX_ELEMENTS = 100_000
 """Twice as many as 10,000 parts have, each with a checksum."""
 _BEYOND_XML = [code for code in (*range(0x20), 0xFFFE, 0xFFFF) if chr(code) not in "\t\n\r"]
@@ -56,7 +57,7 @@ class _TreeBuilder:
         self._texts[-1].append(text)
 
     def declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in _ENCODINGS:
+        if encoding is not None and codecs.lookup(encoding).name not in _ENCODINGS:
             raise malformed_xml()
 
     def refuse(self, *_declaration: object) -> None:
@@ -69,7 +70,7 @@ class _TreeBuilder:
 def parse_xml(body: bytes) -> Element:
     """The root of the document; `InvalidRequest` with MalformedXML when it is none."""
     builder = _TreeBuilder()
-    parser = expat.ParserCreate(namespace_separator=" ")
+    parser = expat.ParserCreate("utf-8", namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
