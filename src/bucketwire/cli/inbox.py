@@ -70,7 +70,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each body as one line of JSON.")
-@click.option("--headers", is_flag=True, help="Print the headers of each request below it; not with --json.")
+@click.option(
+    "--headers", is_flag=True, help="Print the headers that tell of each event below it; not with --json."
+)
 def inbox(host: str, port: int, *, as_json: bool, headers: bool) -> None:
     """Listen on HTTP and print each event received."""
     if as_json and headers:
