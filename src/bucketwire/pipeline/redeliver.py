@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from bucketwire.config import PipelineSettings
 from bucketwire.errors import Unavailable
+from bucketwire.event.topic import Topic
 from bucketwire.log import configure_logging, logs_json
 from bucketwire.metabase import open_metabase
 from bucketwire.metabase.base import Metabase
@@ -149,9 +150,10 @@ def redelivering(settings: PipelineSettings) -> Callable[[Batches], Batches]:
 def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     """Try the due messages of these topics, all topics at once. Those that take long go on without us."""
     worker.router.refresh()
+    topics = {arn: worker.router.topic(arn) for arn in arns}  # while nothing is claimed: it may fail
     running: dict[Future[Tally], str] = {}
-    for health in worker.claims.take(_next_in_turn(worker, arns)):
-        call_seconds = _call_seconds(worker, health)
+    for health in worker.claims.take(_next_in_turn(worker, topics)):
+        call_seconds = _call_seconds(worker, health, topics[health.topic_arn])
         if call_seconds > worker.settings.retry_deadline_seconds:
             worker.waiting_long.add(health.topic_arn)
         begun = worker.drain_threads.submit(drain_topic, worker, health, call_seconds)
@@ -166,7 +168,7 @@ def redeliver_topics(worker: Worker, arns: Sequence[str]) -> Tally:
     return _total({each: running[each] for each in done})
 
 
-def _next_in_turn(worker: Worker, arns: Sequence[str]) -> list[TopicHealth]:
+def _next_in_turn(worker: Worker, topics: Mapping[str, Topic | None]) -> list[TopicHealth]:
     """Topics that are not in hand, as many as there are threads for, those that work first.
 
     A claim holds from when it is made: what would only wait for a thread is left for a later round. So is
@@ -174,21 +176,24 @@ def _next_in_turn(worker: Worker, arns: Sequence[str]) -> list[TopicHealth]:
     twice.
     """
     unhealthy = worker.metabase.queue.unhealthy()
-    waiting = [unhealthy.get(arn, TopicHealth(arn)) for arn in arns if arn not in worker.drains.values()]
+    waiting = [unhealthy.get(arn, TopicHealth(arn)) for arn in topics if arn not in worker.drains.values()]
     random.shuffle(waiting)
     waiting.sort(key=lambda health: health.failures)
-    very_slow = [health for health in waiting if is_very_slow(health)]
+    very_slow = [each for each in waiting if is_very_slow(each) and _may_be_slow(topics[each.topic_arn])]
     left_out = very_slow[max(0, LONG_DRAINS - len(worker.waiting_long)) :]
     in_turn = [health for health in waiting if health not in left_out]
     return in_turn[: max(0, DRAIN_THREADS - len(worker.drains))]
 
 
-def _call_seconds(worker: Worker, health: TopicHealth) -> float:
+def _call_seconds(worker: Worker, health: TopicHealth, topic: Topic | None) -> float:
     """The deadline of the calls of a drain that begins: a long one only while few have one."""
-    topic = worker.router.topic(health.topic_arn)
-    if topic is None or not may_be_slow(topic) or len(worker.waiting_long) >= LONG_DRAINS:
+    if not _may_be_slow(topic) or len(worker.waiting_long) >= LONG_DRAINS:
         return worker.settings.retry_deadline_seconds
     return deadline_of(health, worker.settings)
+
+
+def _may_be_slow(topic: Topic | None) -> bool:
+    return topic is not None and may_be_slow(topic)
 
 
 def _total(drains: Mapping[Future[Tally], str]) -> Tally:
@@ -317,8 +322,8 @@ class TopicDrain:
     def _learn_pace(self) -> None:
         """All was answered: so it is known how long that takes, and an outage before it is over."""
         first_seconds = self._worker.settings.retry_deadline_seconds
-        if self._spent_seconds > first_seconds:
-            self._very_slow = True
+        if min(self._call_seconds, self._spent_seconds) > first_seconds:
+            self._very_slow, self._slow_at_ns = True, time.time_ns()
         elif not self._very_slow:
             self._call_seconds = first_seconds
 

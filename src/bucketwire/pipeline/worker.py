@@ -68,8 +68,9 @@ class Worker:
     """Topics among these whose calls may take longer than a first retry."""
 
     def drained(self, drain: Future[Any]) -> None:
-        """A drain has ended."""
-        self.waiting_long.discard(self.drains.pop(drain, ""))
+        """A drain has ended. Its topic is out of hand last: from then on another drain may begin."""
+        self.waiting_long.discard(self.drains.get(drain, ""))
+        self.drains.pop(drain, None)
 
     @property
     def retry_policy(self) -> RetryPolicy:

@@ -1,6 +1,7 @@
 """How long a drain waits for an answer, and what an endpoint gets that needs longer than a first retry."""
 
 import dataclasses
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from bucketwire.config import PipelineSettings
+from bucketwire.errors import Unavailable
 from bucketwire.event.message import Message
 from bucketwire.metabase.base import Metabase
 from bucketwire.metabase.values import TopicHealth
@@ -83,18 +85,21 @@ class Endpoint:
     received: list[str] = field(default_factory=list)
     deadlines: list[float] = field(default_factory=list)
     each_second: Callable[[], None] = lambda: None
+    is_busy: bool = False
+    """Whether this process is at work while it waits."""
 
     def publish(self, messages: Sequence[Message], deadline_seconds: float) -> list[Outcome]:
         self.received += [each.event_id for each in messages]
         self.deadlines.append(deadline_seconds)
         unanswered = self.seconds > deadline_seconds
         lost = {each.event_id for each in messages if unanswered or each.event_id in self.swallowed}
-        self._wait(deadline_seconds + 0.01 if lost else self.seconds)
+        self.wait(deadline_seconds + 0.01 if lost else self.seconds)
         return [no_answer(deadline_seconds) if each.event_id in lost else self.outcome for each in messages]
 
-    def _wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         while seconds > 0:
             self.clock.pass_by(min(seconds, claims.KEEP_EVERY_SECONDS))
+            self.clock.worked += claims.KEEP_EVERY_SECONDS if self.is_busy else 0
             seconds -= claims.KEEP_EVERY_SECONDS
             self.each_second()
 
@@ -125,6 +130,8 @@ class Rig:
     def round(self) -> None:
         if due := self.metabase.queue.due_topics(self.endpoint.clock.time_ns()):
             redeliver_topics(self.worker, due)
+        while self.worker.drains:  # a drain that is waited for tells of its end a little later
+            time.sleep(0)
         self.endpoint.clock.pass_by(redeliver.TICK_SECONDS)
 
     def health(self) -> TopicHealth:
@@ -211,6 +218,30 @@ def test_one_message_without_an_answer_does_not_make_an_endpoint_slow_that_answe
     assert set(rig.endpoint.deadlines) == {SHORT}
 
 
+def test_a_message_that_is_never_answered_holds_up_others_for_hardly_longer_than_its_call(rig: Rig) -> None:
+    """One message a minute comes beside it, in the middle of a call too."""
+    clock, written, waits = rig.endpoint.clock, {}, {}
+    rig.endpoint.swallowed = {"bad"}
+    rig.park("bad")
+    began = clock.now
+
+    def look() -> None:
+        rig.worker.claims.keep()
+        if clock.now > began + 61.3 * (len(written) + 1):
+            written[good := f"good {len(written)}"] = clock.now
+            rig.park(good)
+        waits.update(
+            {each: clock.now - written[each] for each in rig.endpoint.received if each not in {"bad", *waits}}
+        )
+
+    rig.endpoint.each_second = look
+    while len(waits) < 30:
+        rig.round()
+        look()
+    assert max(rig.endpoint.deadlines) == LONGEST
+    assert max(waits.values()) < LONGEST + SHORT
+
+
 def test_after_an_outage_the_first_answers_bring_the_short_deadline_back(rig: Rig) -> None:
     rig.metabase.queue.report(failed(5, "no answer within 20 s"))
     rig.park(*(str(number) for number in range(20)))
@@ -226,6 +257,59 @@ def test_a_broker_is_not_waited_for_any_longer(rig: Rig) -> None:
     rig.park("one")
     rig.round()
     assert rig.endpoint.deadlines == [SHORT]
+
+
+def test_nor_needs_a_broker_a_place_among_those_that_wait_long(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redeliver, "LONG_DRAINS", 1)
+    rig.worker.waiting_long.add("another")
+    rig.metabase.topics.put(topic("kafka://127.0.0.1:9092"))
+    rig.metabase.queue.report(slow_health(TOPIC_ARN, 1, very=True))
+    rig.park("one")
+    rig.round()
+    assert rig.endpoint.deadlines == [SHORT]
+
+
+def test_a_process_that_was_paused_takes_no_endpoint_for_very_slow(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = rig.endpoint.publish
+
+    def answered_before_a_pause(messages: Sequence[Message], deadline_seconds: float) -> list[Outcome]:
+        outcomes = answer(messages, deadline_seconds)
+        rig.endpoint.wait(7)
+        return outcomes
+
+    monkeypatch.setattr(rig.endpoint, "publish", answered_before_a_pause)
+    rig.metabase.queue.report(FIRST_FAILURE)
+    rig.park("one")
+    rig.drain()
+    assert rig.health().reason == "answers slowly"
+
+
+def test_an_endpoint_is_very_slow_also_for_a_process_that_was_busy_while_it_answered(rig: Rig) -> None:
+    rig.endpoint.seconds = 7
+    rig.endpoint.is_busy = True
+    rig.metabase.queue.report(FIRST_FAILURE)
+    rig.park("first")
+    rig.drain()
+    assert rig.health().reason == "answers very slowly"
+
+
+def test_a_metabase_that_fails_while_topics_are_looked_up_holds_up_no_topic(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: str) -> None:
+        raise Unavailable("it is away")
+
+    rig.park("one")
+    with monkeypatch.context() as patched:
+        patched.setattr(rig.worker.router, "topic", fails)
+        with pytest.raises(Unavailable):
+            rig.round()
+    rig.round()
+    assert rig.endpoint.received == ["one"]
 
 
 def test_an_endpoint_that_is_quick_again_is_not_waited_for_any_longer_than_others(rig: Rig) -> None:
