@@ -11,8 +11,8 @@ No two states of one removal or overwrite have a size, an eTag, a version or an 
 is told in another's place.
 A marker that another marker hides is no state of a change: there was no object.
 
-The S3 messages of the aws dialect in `put` and `delete` have the fields and the order of events captured from
-AWS (spec, storj phase 1, appendix); those of the ceph dialect, the ones recorded from radosgw.
+What Amazon S3 and radosgw have sent is apart, in `golden.vectors`: the tests of the dialects hold messages
+against that.
 """
 
 from collections.abc import Iterator

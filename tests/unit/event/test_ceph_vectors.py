@@ -16,9 +16,8 @@ from bucketwire.event.dialect import CEPH
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from factories import change, origin, rule, topic
-from golden.cases import FOLDER
+from golden.vectors import CEPH_VECTORS, flat
 
-VECTORS = FOLDER / "ceph-vectors"
 HELLO = ObjectState(Status.COMMITTED_UNVERSIONED, 5, "5d41402abc4b2a76b9719d911017c592")
 DESCRIBED = msgspec.structs.replace(
     HELLO, metadata={"color": "red", "size": "XL"}, tags={"team": "blue", "env": "test"}
@@ -117,19 +116,9 @@ RANDOM = {
 }
 
 
-def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Every leaf by its path, in order."""
-    if not isinstance(value, dict):
-        return {path: value}
-    found = {}
-    for name, below in value.items():
-        found.update(flat(below, f"{path}.{name}" if path else name))
-    return found
-
-
 def recorded(name: str) -> dict[str, Any]:
     """The recorded event, without request headers among the metadata, and versions that are none."""
-    (record,) = json.loads((VECTORS / f"{name}.json").read_bytes())["Records"]
+    (record,) = json.loads((CEPH_VECTORS / f"{name}.json").read_bytes())["Records"]
     fields = flat(record)
     fields["s3.object.metadata"] = [
         pair for pair in fields["s3.object.metadata"] if pair["key"].startswith("x-amz-meta-")
@@ -140,7 +129,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def test_every_vector_is_compared() -> None:
-    assert {path.stem for path in VECTORS.iterdir()} == RECORDED.keys()
+    assert {path.stem for path in CEPH_VECTORS.iterdir()} == RECORDED.keys()
 
 
 @pytest.mark.parametrize("name", RECORDED)
