@@ -8,6 +8,7 @@ from typing import Any
 from bucketwire.event.dialect import DIALECTS, Dialect
 from bucketwire.event.expiry import EXPIRY_NAMES
 from bucketwire.event.name import Operation
+from bucketwire.event.rule import METADATA_PREFIX
 
 Schema = dict[str, Any]
 _CREATED = "^ObjectCreated:"
@@ -105,6 +106,9 @@ def _only(there: bool, *fields: str) -> Schema:  # noqa: FBT001 - it is a condit
 _MARKER = "Object:CreateDeleteMarker"
 CONDITIONS: dict[str, list[Schema]] = {
     "Record": _records(),
+    "Object": [
+        {"properties": {"metadata": {"items": {"properties": {"key": {"pattern": f"^{METADATA_PREFIX}"}}}}}}
+    ],
     "CloudEvent": [_ATTRIBUTE_NAMES],
     "CosMessage": [
         _where("event_type", "Object:Write", required=["object_etag"]),

@@ -14,7 +14,7 @@ from docs.conditions import CONDITIONS, TEST_EVENTS, without
 from bucketwire.event.dialect import DIALECTS
 from bucketwire.event.formats.cloudevents import JSON, TYPE_PREFIX, CloudEvent
 from bucketwire.event.formats.cos import CosKey, CosMessage
-from bucketwire.event.formats.s3 import EVENT_NAMES, S3Message
+from bucketwire.event.formats.s3 import EVENT_NAMES, Record, S3Message
 from bucketwire.event.formats.stamp import Time
 from bucketwire.event.formats.test_event import EVENT_NAME
 from bucketwire.event.name import PREFIX
@@ -43,6 +43,7 @@ def schemas() -> dict[str, Any]:
     below = {"TestEvent": TEST_EVENT}
     return {
         "s3.schema.json": _schema(S3Message),
+        "record.schema.json": _schema(Record),
         "cos.schema.json": _schema(CosMessage),
         "cos-key.schema.json": _schema(CosKey),
         "cloudevents.schema.json": _schema(CloudEvent),

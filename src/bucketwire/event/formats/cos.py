@@ -20,7 +20,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bucketwire.event.change import ObjectChange, ObjectState, Versioning
 from bucketwire.event.formats.s3 import Filled, Size
-from bucketwire.event.formats.stamp import Stamp, Time, Uuid, with_hyphens
+from bucketwire.event.formats.stamp import MILLISECONDS, Stamp, TimeInMilliseconds, Uuid, with_hyphens
 from bucketwire.event.installation import Installation
 from bucketwire.event.name import Operation
 from bucketwire.event.rule import METADATA_PREFIX
@@ -56,21 +56,21 @@ class CosMessage(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     format: Literal["2.0"]
     request_id: Annotated[Filled, Meta(description="As the client was told it, in x-amz-request-id")]
-    request_time: Time
+    request_time: TimeInMilliseconds
     event_type: EventType
     bucket_name: Filled
     bucket_uuid: Uuid
     system_uuid: Uuid
-    system_name: str | UnsetType = UNSET
+    system_name: Filled | UnsetType = UNSET
     object_version: Filled | UnsetType = UNSET
     object_name: Filled
     object_length: Size
-    object_etag: str | UnsetType = UNSET
-    content_type: str | UnsetType = UNSET
-    meta_headers: list[Header] | UnsetType = UNSET
+    object_etag: Filled | UnsetType = UNSET
+    content_type: Filled | UnsetType = UNSET
+    meta_headers: Annotated[list[Header], Meta(min_length=1)] | UnsetType = UNSET
 
 
-TIME_DIGITS = 3
+TIME_DIGITS = MILLISECONDS
 _encode = msgspec.json.Encoder().encode
 
 

@@ -12,16 +12,25 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+_SECOND = 1_000_000_000
+MILLISECONDS, MICROSECONDS = 3, 6
+"""Digits behind the second."""
 _DAY = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))"
-_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.([0-9]{3}|[0-9]{6})"
-Time = Annotated[
-    str,
-    Meta(
-        pattern=f"^[0-9]{{4}}-{_DAY}T{_CLOCK}Z$",
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+
+
+def _utc(*digits: int) -> Meta:
+    """A time with so many digits behind the second."""
+    behind = "|".join(f"[0-9]{{{each}}}" for each in digits)
+    return Meta(
+        pattern=rf"^[0-9]{{4}}-{_DAY}T{_CLOCK}\.({behind})Z$",
         description="UTC",
         extra_json_schema={"format": "date-time"},
-    ),
-]
+    )
+
+
+Time = Annotated[str, _utc(MILLISECONDS, MICROSECONDS)]
+TimeInMilliseconds = Annotated[str, _utc(MILLISECONDS)]
 Sequencer = Annotated[
     str, Meta(pattern="^[0-9A-F]{16}$", description="Orders the changes of one key: compare as text")
 ]
@@ -29,9 +38,6 @@ Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 EventId = Annotated[
     str, Meta(pattern="^[0-9a-f]{32}$", description="One change for one rule; the same on every retry")
 ]
-_SECOND = 1_000_000_000
-MICROSECONDS = 6
-"""Digits behind the second."""
 THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))
 
 
