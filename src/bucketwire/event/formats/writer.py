@@ -8,18 +8,20 @@ For each shape of changes a function is made, from a sample of their messages (`
         if bucket.id != bucket_id or change.operation is not operation or ... or not new.version_id:
             return other(change)
         ...
-        body = f"{_0}{second}{milliseconds}{_1}{origin.source_ip}{_2}{shown}{_3}{new.etag}{_4}".encode()
+        body = f"<0>{second}{milliseconds}<1>{origin.source_ip}<2>{shown}<3>{new.etag}<4>".encode()
         ...
         return Message(topic_arn, event_id, key, body, content_type, at_ns, None, cloudevent)
 
-The source has the names of values and of pieces in it, and none of their text: nothing that a customer has
-written is ever compiled. So it is the same for all rules whose messages tell the same, and compiled once.
+The source has the names of values and the numbers of pieces in it, and none of their text: nothing that a
+customer has written is ever compiled. So it is the same for all rules whose messages tell the same, and
+compiled once. The pieces take the places of their numbers among the constants of the function.
 """
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import zip_longest
 from sys import intern
+from types import CodeType
 from typing import Any, NamedTuple
 
 from bucketwire.event.change import ObjectChange
@@ -43,12 +45,11 @@ from bucketwire.event.message import Message
 Writer = Callable[[ObjectChange], Message]
 _SOURCES_KEPT = 1024
 _SOURCE = """
-def writer(other, change, rule_half, message, pieces):
+def writer(other, change, rule_half, message):
     operation, bucket = change.operation, change.bucket
     bucket_id, versioning = bucket.id, bucket.versioning
     {statuses}
     topic_arn, content_type, cloudevent = message.topic_arn, message.content_type, message.cloudevent
-    [{pieces}] = pieces
 
     def write(change):
         {sides}
@@ -103,10 +104,11 @@ def make_writer(change: ObjectChange, rendering: Rendering, rule_half: str, othe
         statuses="; ".join(f"{side}_status = change.{side}.status" for side in present) or "pass",
         misfits=" or ".join(_misfits(change, told, rendering)),
         preparations="; ".join(texts.preparations),
-        pieces=", ".join(f"_{number}" for number in range(len(texts.pieces))),
         **bodies,
     )
-    return _compiled(source)(other, change, rule_half, sample.message, texts.pieces)
+    writer = _compiled(source)(other, change, rule_half, sample.message)
+    writer.__code__ = texts.with_pieces(writer.__code__)
+    return writer
 
 
 def _misfits(change: ObjectChange, told: set[str], rendering: Rendering) -> Iterator[str]:
@@ -147,7 +149,8 @@ class _Texts:
 
     def __init__(self, change: ObjectChange, rendering: Rendering, rule_half: str) -> None:
         self._change = change
-        self.pieces: list[str] = []
+        self._pieces: dict[object, str] = {}
+        """By what stands for them in the source."""
         self.preparations = [_MILLISECONDS]
         time = "{second}{milliseconds}"
         if rendering.digits == MICROSECONDS:
@@ -169,7 +172,7 @@ class _Texts:
             body, amendment = body.replace("{key}", "{shown}"), _TAKE_ITS_PLACE
         placed_by = f"{self._text(sample.partition_key)}.encode()"
         beside = ", ".join(
-            f"{self._piece(name)}: {self._text(layout)}"
+            f"{name!r}: {self._text(layout)}"
             for name, layout in zip(message.cloudevent, sample.cloudevent, strict=True)
         )
         return {
@@ -183,7 +186,7 @@ class _Texts:
         parts, following = [], ""
         for piece, value in zip_longest(layout.pieces, layout.values):
             if text := following + piece:
-                parts.append(f"{{{self._piece(text)}}}")
+                parts.append(self._piece(text))
             following = ""
             if isinstance(value, Entries):
                 parts.append(self._entries(value))
@@ -198,15 +201,20 @@ class _Texts:
         number = getattr(presence(getattr(self._change, side)), field)
         middle, between = self._piece(entries.middle), self._piece(entries.between)
         if number == MANY:
-            return f"{{listed({entries.value}, {middle}, {between})}}"
+            return f"{{listed({entries.value}, '{middle}', '{between}')}}"
         names = [f"{side}_{field}_{place}" for place in range(number)]
         ordered = entries.value if number == 1 else f"sorted({entries.value})"
         self.preparations.append(f"{', '.join(names)}, = {ordered}")
-        return f"{{{between}}}".join(f"{{{name}}}{{{middle}}}{{{entries.value}[{name}]}}" for name in names)
+        return between.join(f"{{{name}}}{middle}{{{entries.value}[{name}]}}" for name in names)
 
     def _piece(self, text: str) -> str:
-        self.pieces.append(intern(text))
-        return f"_{len(self.pieces) - 1}"
+        number = f"<{len(self._pieces)}>"
+        self._pieces[number] = intern(text)
+        return number
+
+    def with_pieces(self, code: CodeType) -> CodeType:
+        """The code, with each piece in the place of what stands for it."""
+        return code.replace(co_consts=tuple(self._pieces.get(each, each) for each in code.co_consts))
 
 
 def listed(entries: dict[str, str], middle: str, between: str) -> str:
