@@ -27,6 +27,11 @@ class Topic(msgspec.Struct, frozen=True):
         return self.attributes.get(ENDPOINT, "")
 
     @property
+    def scheme(self) -> str:
+        """What the endpoint begins with, in lower case; empty when the topic has none."""
+        return self.endpoint.partition("://")[0].lower()
+
+    @property
     def format(self) -> str:
         """`s3`, `cos` or `cloudevents`."""
         return self.attributes.get("format", "s3")

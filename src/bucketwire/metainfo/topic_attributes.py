@@ -235,7 +235,7 @@ def check_policy(attributes: Mapping[str, str], arn: str, dialect: Dialect) -> N
 
 def check_together(attributes: Mapping[str, str], dialect: Dialect) -> None:
     """Raises unless messages can be published with the attributes that a topic would have."""
-    scheme = scheme_of(attributes)
+    scheme = Topic("", "", "", dict(attributes)).scheme
     if not scheme:
         return
     if scheme in _AMQP and "amqp-exchange" not in attributes:
@@ -259,11 +259,6 @@ def check_order(attributes: Mapping[str, str], before: Mapping[str, str], dialec
 def is_legible(text: str) -> bool:
     """Whether a document can show it."""
     return _ILLEGIBLE.search(text) is None
-
-
-def scheme_of(attributes: Mapping[str, str]) -> str:
-    """The scheme of the endpoint; empty when there is none."""
-    return attributes.get(ENDPOINT, "").partition("://")[0].lower()
 
 
 def secrets_among(attributes: Mapping[str, str]) -> list[str]:

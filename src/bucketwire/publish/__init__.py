@@ -12,7 +12,7 @@ SCHEMES = ("http", "https", "amqp", "amqps", "kafka", "pubsub")
 
 def open_publisher(topic: Topic, connections: Connections) -> Publisher:
     """The publisher for the topic's endpoint; `ConfigError` when there can be none, here or at all."""
-    return publisher_kind(topic.endpoint.partition("://")[0].lower(), topic.name)(topic, connections)
+    return publisher_kind(topic.scheme, topic.name)(topic, connections)
 
 
 def may_be_slow(topic: Topic) -> bool:
@@ -20,7 +20,7 @@ def may_be_slow(topic: Topic) -> bool:
 
     Brokers do not. Topics of one broker share connections, on which a long call would hold up the others.
     """
-    return topic.endpoint.partition("://")[0].lower() in {"http", "https"}
+    return topic.scheme in {"http", "https"}
 
 
 def publisher_kind(scheme: str, name: str) -> Callable[[Topic, Connections], Publisher]:
